@@ -22,7 +22,8 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
     A `sharding.request "pipeline"` of several `chunks` makes so many stretches of
     calls for each stage, in turns: calls are marked with the number of their
     stretch, units with its rank's stage. A parameter that two chunks of one
-    stage read is an error.
+    stage read is an error. One with `split_backward` marks the graph with
+    `sharding.split_backward`.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
@@ -30,6 +31,21 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
            "as the job's device">
   ];
   let dependentDialects = ["::accel::sharding::ShardingDialect"];
+}
+
+def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
+  let summary = "part a backward into that of inputs and that of weights";
+  let description = [{
+    Where the graph has `sharding.split_backward` (zb-h1): `@F.backward` keeps
+    what gradients of inputs are made of, and `@F.backward.weights` has the
+    rest, which makes gradients of parameters. What both need is made once: it
+    is a result of the first and an argument of the second, a saved value with
+    a number behind those of the forward. Views are made anew. Parameters are
+    read by the first alone, so that a unit is gathered once for both: what
+    reads one moves there. A function that makes no gradient of an input is
+    `@F.backward.weights` as a whole, unless it reads parameters; one that
+    makes none of a parameter stays.
+  }];
 }
 
 def LowerToSchedulePass : Pass<"lower-to-schedule", "::mlir::ModuleOp"> {

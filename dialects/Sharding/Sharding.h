@@ -49,6 +49,9 @@ constexpr llvm::StringLiteral copyOfAttr = "sharding.copy_of";
 /// each, in turns: how many, an IntegerAttr. Calls are marked with the number
 /// of their chunk in the model then, units with their stage.
 constexpr llvm::StringLiteral chunksAttr = "sharding.chunks";
+/// On the graph of a pipeline whose backward is in two parts, that of inputs
+/// and that of weights (zb-h1): a unit attribute.
+constexpr llvm::StringLiteral splitBackwardAttr = "sharding.split_backward";
 /// On the graph of a pipeline: why each stage is cut where it is, an array of
 /// BecauseAttr.
 constexpr llvm::StringLiteral stagesAttr = "sharding.stages";

@@ -210,6 +210,9 @@ struct JobConfig {
   /// interleaved 1F1B.
   Setting<int64_t> pipelineChunks{
       1, Origin::Default, "pipeline.chunks", {}, ""};
+  /// A stage's backward is in two parts, of which that of weights waits: zb-h1.
+  Setting<bool> splitBackward{
+      false, Origin::Default, "pipeline.schedule", {}, ""};
   /// Of ranks that share experts (ep): for how many rows a rank's experts have
   /// a place, in even shares.
   Setting<double> expertImbalance{2.0,

@@ -104,23 +104,26 @@ void JobReader::readPipeline(JobConfig &job) {
   fields->choice("schedule", schedule,
                  {"1f1b", "interleaved-1f1b", "gpipe", "zb-h1", "zb-v"});
   const bool interleaved = *schedule == "interleaved-1f1b";
-  if (schedule.written() && !interleaved && *schedule != "1f1b") {
+  const bool split = *schedule == "zb-h1";
+  if (schedule.written() && !interleaved && !split && *schedule != "1f1b") {
     fields->error(notSupportedCode, "schedule",
                   "accel-run does not run a pipeline by " + *schedule,
-                  "write 1f1b or interleaved-1f1b; accel-opt pipeline shows "
-                  "what the others take");
+                  "write 1f1b, interleaved-1f1b or zb-h1; accel-opt pipeline "
+                  "shows what the others take");
     return;
   }
+  if (split)
+    job.splitBackward = {true, Origin::Written, schedule.key, schedule.at, ""};
   Setting<int64_t> &chunks = job.pipelineChunks;
   if (interleaved)
     chunks = {2, Origin::Written, schedule.key, schedule.at, ""};
   fields->integer("chunks", chunks, 1, 1 << 10);
   if (schedule.written() && interleaved != (*chunks > 1))
     fields->error("invalid-value", "chunks",
-                  std::string(interleaved ? "interleaved-1f1b has at least 2 "
-                                            "chunks in each stage, this is "
-                                          : "1f1b has one chunk in each stage, "
-                                            "this is ") +
+                  *schedule +
+                      (interleaved ? " has at least 2 chunks in each stage, "
+                                     "this is "
+                                   : " has one chunk in each stage, this is ") +
                       std::to_string(*chunks),
                   interleaved ? "write 2 or more, or schedule: 1f1b"
                               : "write schedule: interleaved-1f1b");

@@ -313,7 +313,7 @@ Json jobProperties() {
       {"pipeline",
        object("How stages take turns, with pp in mesh",
               {{"schedule", choice("Which parts run when; 1f1b without it",
-                                   {"1f1b", "interleaved-1f1b"})},
+                                   {"1f1b", "interleaved-1f1b", "zb-h1"})},
                {"chunks", integer("Chunks of the model in each stage, with "
                                   "interleaved-1f1b; 2 without it",
                                   1)}})},

@@ -14,6 +14,8 @@ namespace accel {
 constexpr llvm::StringLiteral jointSuffix = ".joint";
 constexpr llvm::StringLiteral forwardSuffix = ".forward";
 constexpr llvm::StringLiteral backwardSuffix = ".backward";
+/// Of a backward that is split (split-backward): its gradients of parameters.
+constexpr llvm::StringLiteral weightsSuffix = ".weights";
 
 /// Builds `@F.joint` after `function`: its arguments, then a tangent for each
 /// result of which `tangents` is true and a carry for each argument of which

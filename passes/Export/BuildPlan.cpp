@@ -6,6 +6,7 @@
 #include "passes/Export/BuildPlan.h"
 
 #include "dialects/Schedule/Convert.h"
+#include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/PipelineSchedules/Schedule.h"
@@ -77,8 +78,11 @@ private:
       return;
     pipeline::Problem problem;
     problem.chunks = plan.numChunks();
-    problem.kind = problem.chunks > 1 ? pipeline::Kind::Interleaved
-                                      : pipeline::Kind::OneFOneB;
+    const bool split = sharding::findOnly<sharding::GraphOp>(module)->hasAttr(
+        sharding::splitBackwardAttr);
+    problem.kind = split                ? pipeline::Kind::ZbH1
+                   : problem.chunks > 1 ? pipeline::Kind::Interleaved
+                                        : pipeline::Kind::OneFOneB;
     problem.stages = plan.numStages() * problem.chunks;
     problem.microBatches = static_cast<int>(plan.job.accumulation);
     const pipeline::Schedule made = pipeline::makeSchedule(problem);
@@ -102,7 +106,10 @@ private:
     for (const pipeline::Action &action : actions) {
       plan::StageAction part = {plan::Part::Forward, action.microBatch,
                                 action.stage / plan.numStages()};
-      if (action.pass == pipeline::Pass::Forward) {
+      if (action.pass == pipeline::Pass::Forward ||
+          action.pass == pipeline::Pass::BackwardWeight) {
+        if (action.pass == pipeline::Pass::BackwardWeight)
+          part.part = plan::Part::Weights;
         stage.order.push_back(part);
         continue;
       }
@@ -120,7 +127,7 @@ private:
     for (int chunk = 0; chunk < plan.numChunks(); ++chunk) {
       const int program = plan.programOf(index, chunk, last);
       if (partsOf(plan.programs[program]).size() - 1 >
-          static_cast<size_t>(plan::Part::Update))
+          plan.positionOf(plan::Part::Update))
         stage.order.push_back({plan::Part::Update, last, chunk});
     }
     countFrames(index);
@@ -134,7 +141,7 @@ private:
           plan.programs[plan.programOf(index, action.chunk, action.microBatch)];
       if (action.part == plan::Part::Forward)
         stage.frames = std::max(stage.frames, ++now);
-      now -= static_cast<size_t>(action.part) + 2 == partsOf(program).size();
+      now -= plan.positionOf(action.part) + 2 == partsOf(program).size();
     }
   }
 

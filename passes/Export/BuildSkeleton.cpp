@@ -398,7 +398,12 @@ private:
                        " times the even share of rows",
                    experts.getBecause()));
     if (auto request = sharding::findRequest(module, "pipeline");
-        request && sharding::chunksOf(graph) > 1)
+        request && graph->hasAttr(sharding::splitBackwardAttr))
+      plan.decisions.push_back(
+          decision("pipeline", "job",
+                   "zb-h1, gradients of weights behind those of inputs",
+                   request.getBecause()));
+    else if (request && sharding::chunksOf(graph) > 1)
       plan.decisions.push_back(decision(
           "pipeline", "job",
           "interleaved-1f1b, " + std::to_string(sharding::chunksOf(graph)) +

@@ -59,6 +59,9 @@ public:
           "pipeline",
           {b.getNamedAttr("chunks", b.getI64IntegerAttr(*job.pipelineChunks))},
           because(job.pipelineChunks, "chunks of the pipeline"));
+    if (*job.splitBackward)
+      request("pipeline", {b.getNamedAttr("split_backward", b.getUnitAttr())},
+              because(job.splitBackward, "schedule of the pipeline"));
     requestPrefetch();
     requestAccumulation();
     requestCompile();

@@ -143,6 +143,7 @@ void addProgramPasses(OpPassManager &pm, StringRef target = {}) {
   CutStagesPassOptions stages;
   stages.target = target.str();
   pm.addPass(createCutStagesPass(stages));
+  pm.addPass(createSplitBackwardPass());
   pm.addPass(createLowerToSchedulePass());
   pm.addPass(createOffloadActivationsPass());
   pm.addPass(createInsertFreesPass());

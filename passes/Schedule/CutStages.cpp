@@ -36,9 +36,9 @@ namespace {
 class StageCutter {
 public:
   StageCutter(mlir::ModuleOp module, int64_t stages, int64_t chunks,
-              const Target &target)
+              bool splitBackward, const Target &target)
       : module(module), symbols(module), stages(stages), chunks(chunks),
-        target(target) {}
+        splitBackward(splitBackward), target(target) {}
 
   LogicalResult run() {
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -81,6 +81,8 @@ public:
     graph->setAttr(sharding::stagesAttr, builder.getArrayAttr(reasons));
     if (chunks > 1)
       graph->setAttr(sharding::chunksAttr, builder.getI64IntegerAttr(chunks));
+    if (splitBackward)
+      graph->setAttr(sharding::splitBackwardAttr, builder.getUnitAttr());
     return placeUnits();
   }
 
@@ -258,6 +260,7 @@ private:
   mlir::ModuleOp module;
   SymbolTable symbols;
   const int64_t stages, chunks; // chunks of each stage
+  const bool splitBackward;
   const Target &target;
   aten::Device device = aten::Device::Cpu;
   SmallVector<sharding::CallOp> calls;
@@ -275,9 +278,12 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
     if (stages <= 1)
       return;
     int64_t chunks = 1;
-    if (auto request = sharding::findRequest(module, "pipeline"))
+    bool splitBackward = false;
+    if (auto request = sharding::findRequest(module, "pipeline")) {
       if (auto asked = request.getValue().getAs<IntegerAttr>("chunks"))
         chunks = asked.getInt();
+      splitBackward = request.getValue().contains("split_backward");
+    }
     auto job = sharding::findOnly<sharding::JobOp>(module);
     std::string name = target;
     if (name.empty())
@@ -288,7 +294,8 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
       module.emitError("cut-stages knows no target '") << name << "'";
       return signalPassFailure();
     }
-    if (failed(StageCutter(module, stages, chunks, *machine).run()))
+    if (failed(
+            StageCutter(module, stages, chunks, splitBackward, *machine).run()))
       return signalPassFailure();
   }
 };

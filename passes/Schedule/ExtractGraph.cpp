@@ -75,6 +75,8 @@ private:
       call.outputs.push_back(addValue(
           result, (call.path.empty() ? op.getCallee().str() : call.path) +
                       (op.getNumResults() > 1 ? ":" + std::to_string(i) : "")));
+    auto weights = symbols.lookup<func::FuncOp>(
+        (op.getCallee() + ".backward.weights").str());
     auto eval = symbols.lookup<func::FuncOp>(op.getCallee());
     auto forward =
         symbols.lookup<func::FuncOp>((op.getCallee() + ".forward").str());
@@ -103,7 +105,7 @@ private:
       bound.push_back({unit, it->second});
     }
     call.evalParams = bound;
-    if (!forward && !backward) {
+    if (!forward && !backward && !weights) {
       // Nothing of it is trained: there is no backward.
       call.forwardFunction = op.getCallee().str();
       call.forwardParams = bound;
@@ -119,15 +121,17 @@ private:
       call.numSaved =
           static_cast<int>(forward.getNumResults() - op.getNumResults());
     }
-    if (backward && failed(addBackward(op, backward, call)))
+    if (backward && failed(addBackward(backward, call)))
+      return failure();
+    if (weights && failed(addWeights(weights, call)))
       return failure();
     graph.calls.push_back(std::move(call));
     return success();
   }
 
-  LogicalResult addBackward(sharding::CallOp op, func::FuncOp backward,
-                            SegmentCall &call) {
-    call.backwardFunction = backward.getName().str();
+  LogicalResult addOperands(func::FuncOp backward,
+                            std::vector<plan::ParamRef> &params,
+                            std::vector<BackwardOperand> &operands) {
     for (unsigned i = 0; i < backward.getNumArguments(); ++i) {
       auto b = argBinding(backward, i);
       if (!b)
@@ -137,28 +141,36 @@ private:
       int index = static_cast<int>(b.getIndex());
       switch (b.getKind()) {
       case aten::BindingKind::Param:
-        call.backwardParams.push_back(bound[index]);
+        params.push_back(bound[index]);
         break;
       case aten::BindingKind::Input:
-        call.backwardOperands.push_back({Kind::Input, index});
+        operands.push_back({Kind::Input, index});
         break;
       case aten::BindingKind::Output:
-        call.backwardOperands.push_back({Kind::Output, index});
+        operands.push_back({Kind::Output, index});
         break;
       case aten::BindingKind::Saved:
-        call.backwardOperands.push_back({Kind::Saved, index});
+        operands.push_back({Kind::Saved, index});
         break;
       case aten::BindingKind::Tangent:
-        call.backwardOperands.push_back({Kind::Tangent, index});
+        operands.push_back({Kind::Tangent, index});
         break;
       case aten::BindingKind::Carry:
-        call.backwardOperands.push_back({Kind::Carry, index});
+        operands.push_back({Kind::Carry, index});
         break;
       default:
         return backward.emitOpError()
                << "argument " << i << " is bound to a gradient";
       }
     }
+    return success();
+  }
+
+  LogicalResult addBackward(func::FuncOp backward, SegmentCall &call) {
+    call.backwardFunction = backward.getName().str();
+    if (failed(
+            addOperands(backward, call.backwardParams, call.backwardOperands)))
+      return failure();
     for (unsigned i = 0; i < backward.getNumResults(); ++i) {
       auto b = resultBinding(backward, i);
       if (b && b.getKind() == aten::BindingKind::Output &&
@@ -168,9 +180,29 @@ private:
         call.inputGradients.push_back(static_cast<int>(b.getIndex()));
       else if (b && b.getKind() == aten::BindingKind::ParamGrad)
         call.gradients.push_back(bound[b.getIndex()]);
+      else if (b && b.getKind() == aten::BindingKind::Saved)
+        ++call.numDeferred;
       else
         return backward.emitOpError()
                << "result " << i << " is bound to no gradient";
+    }
+    return success();
+  }
+
+  LogicalResult addWeights(func::FuncOp weights, SegmentCall &call) {
+    call.weightsFunction = weights.getName().str();
+    std::vector<plan::ParamRef> params;
+    if (failed(addOperands(weights, params, call.weightsOperands)))
+      return failure();
+    if (!params.empty())
+      return weights.emitOpError("reads a parameter, which is gathered for '")
+             << call.backwardFunction << "' alone";
+    for (unsigned i = 0; i < weights.getNumResults(); ++i) {
+      auto b = resultBinding(weights, i);
+      if (!b || b.getKind() != aten::BindingKind::ParamGrad)
+        return weights.emitOpError()
+               << "result " << i << " is no gradient of a parameter";
+      call.gradients.push_back(bound[b.getIndex()]);
     }
     return success();
   }

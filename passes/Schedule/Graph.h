@@ -29,7 +29,8 @@ struct BackwardOperand {
     Tangent,
     Carry // the input's gradient so far
   } kind = Kind::Saved;
-  int index = 0; // of the segment's inputs, outputs or saved values
+  int index = 0; // of the segment's inputs, outputs or saved values, of which
+                 // those of the backward function are the last
 };
 
 /// One call of a segment in the graph, bound to parameters.
@@ -40,7 +41,12 @@ struct SegmentCall {
   /// Outputs, then saved values; empty where the backward function returns the
   /// outputs too, before the gradients: then the segment is called once, there.
   std::string forwardFunction;
-  std::string backwardFunction;     // empty: nothing to differentiate
+  std::string backwardFunction; // empty: nothing to differentiate
+  /// Where the backward is split: the gradients of parameters, from what the
+  /// backward function saves for it behind its other results.
+  std::string weightsFunction;
+  int numDeferred = 0; // those saved values
+  std::vector<BackwardOperand> weightsOperands;
   std::vector<int> inputs, outputs; // Graph::values
   int numSaved = 0;
   std::vector<plan::ParamRef> evalParams, forwardParams, backwardParams;

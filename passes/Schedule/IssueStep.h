@@ -123,6 +123,8 @@ struct IssueOptions {
   bool updateInline = false;  // a unit is updated once it is reduced
   bool clip = false;          // updates wait for the norm of all gradients
   bool pauses = false; // other micro-batches run between forward and backward
+  /// Gradients of parameters are made behind all others of the micro-batch.
+  bool splitBackward = false;
   /// Gradient shards are copied to the host once they are reduced, and units
   /// updated there after everything that the device is given.
   bool hostUpdates = false;
@@ -186,15 +188,27 @@ public:
     for (int u : uses.backward(call))
       if (unit(u).firstBackward == call && unit(u).backwardGather >= 0)
         need(unit(u).backwardGather, call);
-    for (int u : uses.gradients(call))
-      if (unit(u).firstGradient == call && !accumulates(u))
-        to.allocateGradient(u, call);
+    if (!options.splitBackward)
+      beforeWeights(call);
   }
 
   void afterBackward(int call) {
     for (int u : uses.backward(call))
       if (unit(u).lastBackward == call && unit(u).comesAndGoes())
         to.freeGathered(u, call);
+    if (!options.splitBackward)
+      afterWeights(call);
+  }
+
+  /// Of gradients of parameters, which beforeBackward and afterBackward are for
+  /// too unless the backward is split.
+  void beforeWeights(int call) {
+    for (int u : uses.gradients(call))
+      if (unit(u).firstGradient == call && !accumulates(u))
+        to.allocateGradient(u, call);
+  }
+
+  void afterWeights(int call) {
     for (int u : uses.gradients(call))
       if (unit(u).lastGradient == call)
         reduce(u, call);
@@ -299,7 +313,7 @@ private:
   }
   /// It is updated before the backward gathers it: other calls train it.
   bool updatedBefore(int u) const {
-    return options.updateInline && last &&
+    return options.updateInline && last && !options.splitBackward &&
            unit(u).lastGradient > unit(u).firstBackward;
   }
 

@@ -109,6 +109,9 @@ private:
                                                    sharding::UpdateMode::Inline;
     issue.clip = layout.job.needsGradNorm();
     issue.pauses = pauses;
+    issue.splitBackward =
+        sharding::findOnly<sharding::GraphOp>(module)->hasAttr(
+            sharding::splitBackwardAttr);
     return options;
   }
 

@@ -182,6 +182,7 @@ private:
   void pause();
   mlir::LogicalResult writeForward();
   mlir::LogicalResult writeBackward();
+  mlir::LogicalResult writeWeights();
 
   /// Where what follows is for.
   void at(int call) {
@@ -291,6 +292,14 @@ private:
                                Outputs outputs);
   mlir::LogicalResult forward(int call);
   mlir::LogicalResult backward(int call);
+  mlir::LogicalResult weights(int call);
+  struct Gradients {
+    std::vector<GradientMode> modes;
+    std::vector<plan::GradRef> refs;
+  };
+  Gradients gradientsOf(int call);
+  mlir::FailureOr<llvm::SmallVector<mlir::Value>>
+  operands(int call, const std::vector<BackwardOperand> &each);
   mlir::FailureOr<mlir::Value> operand(int call,
                                        const BackwardOperand &operand);
   mlir::LogicalResult inputGradients(int call, const Callee &function,

@@ -149,7 +149,8 @@ LogicalResult ProgramWriter::inputGradients(int call, const Callee &function,
   const bool whole = segment.forwardFunction.empty();
   if (failed(checkResults(call, function,
                           (whole ? segment.outputs.size() : 0) +
-                              segment.inputGradients.size())))
+                              segment.inputGradients.size() +
+                              segment.numDeferred)))
     return failure();
   if (whole)
     for (int v : segment.outputs)
@@ -168,43 +169,88 @@ LogicalResult ProgramWriter::inputGradients(int call, const Callee &function,
     const Callee::Result &result = function.results[outputs.names.size()];
     add("grad " + graph.values[v].name, result.dtype, result.shape);
   }
+  const auto numInputs = static_cast<int64_t>(segment.backwardOperands.size());
+  for (int i = 0; i < segment.numDeferred; ++i) {
+    const size_t at = outputs.names.size();
+    const Callee::Result &result = function.results[at];
+    const bool shares = result.sharesWith >= 0;
+    outputs.names.push_back(segment.path + ":deferred " + std::to_string(i));
+    outputs.types.push_back(valueType(result.dtype, result.shape,
+                                      shares ? 0 : result.storageBytes));
+    outputs.aliases.push_back(shares ? numInputs + result.sharesWith : -1);
+  }
   return success();
 }
 
-LogicalResult ProgramWriter::backward(int call) {
+ProgramWriter::Gradients ProgramWriter::gradientsOf(int call) {
   const SegmentCall &segment = graph.calls[call];
-  std::vector<GradientMode> modes;
-  std::vector<plan::GradRef> gradients;
+  Gradients result;
   for (const plan::ParamRef &p : segment.gradients) {
     const bool accumulate =
         gradientSeen[p.parameter] || issuer.accumulates(p.unit);
     gradientSeen[p.parameter] = true;
     const plan::Unit &unit = layout.units[p.unit];
-    modes.push_back({accumulate, uses.units[p.unit].writesShard ? unit.storage
-                                                                : unit.reduce});
-    gradients.push_back({p.unit, p.parameter, accumulate});
+    result.modes.push_back({accumulate, uses.units[p.unit].writesShard
+                                            ? unit.storage
+                                            : unit.reduce});
+    result.refs.push_back({p.unit, p.parameter, accumulate});
   }
-  FailureOr<Callee> function = callee(segment.backwardFunction, modes);
-  if (failed(function))
-    return failure();
-  SmallVector<Value> inputs;
-  for (const BackwardOperand &each : segment.backwardOperands) {
-    FailureOr<Value> value = operand(call, each);
+  return result;
+}
+
+FailureOr<SmallVector<Value>>
+ProgramWriter::operands(int call, const std::vector<BackwardOperand> &each) {
+  SmallVector<Value> values;
+  for (const BackwardOperand &one : each) {
+    FailureOr<Value> value = operand(call, one);
     if (failed(value))
       return failure();
-    inputs.push_back(*value);
+    values.push_back(*value);
   }
+  return values;
+}
+
+LogicalResult ProgramWriter::backward(int call) {
+  const SegmentCall &segment = graph.calls[call];
+  Gradients gradients;
+  if (segment.weightsFunction.empty())
+    gradients = gradientsOf(call);
+  FailureOr<Callee> function =
+      callee(segment.backwardFunction, gradients.modes);
+  if (failed(function))
+    return failure();
+  FailureOr<SmallVector<Value>> inputs =
+      operands(call, segment.backwardOperands);
+  if (failed(inputs))
+    return failure();
   Outputs outputs;
   if (failed(inputGradients(call, *function, outputs)))
     return failure();
-  ResultRange results = createCall(*function, call, inputs,
-                                   segment.backwardParams, gradients, outputs);
+  ResultRange results =
+      createCall(*function, call, *inputs, segment.backwardParams,
+                 gradients.refs, outputs);
   size_t next = 0;
   if (segment.forwardFunction.empty())
     for (int v : segment.outputs)
       values[v] = results[next++];
   for (int input : segment.inputGradients)
     tangents[segment.inputs[input]] = results[next++];
+  for (; next < results.size(); ++next)
+    saved[call].push_back(results[next]);
+  return success();
+}
+
+LogicalResult ProgramWriter::weights(int call) {
+  const SegmentCall &segment = graph.calls[call];
+  const Gradients gradients = gradientsOf(call);
+  FailureOr<Callee> function = callee(segment.weightsFunction, gradients.modes);
+  if (failed(function) || failed(checkResults(call, *function, 0)))
+    return failure();
+  FailureOr<SmallVector<Value>> inputs =
+      operands(call, segment.weightsOperands);
+  if (failed(inputs))
+    return failure();
+  createCall(*function, call, *inputs, {}, gradients.refs, {});
   return success();
 }
 

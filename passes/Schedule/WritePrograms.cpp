@@ -42,7 +42,8 @@ StepUses ProgramWriter::usesOf() const {
     else
       result.addCall(unitsOf(call.forwardParams), unitsOf(call.backwardParams),
                      unitsOf(call.gradients), !call.forwardFunction.empty(),
-                     !call.backwardFunction.empty());
+                     !call.backwardFunction.empty() ||
+                         !call.weightsFunction.empty());
   result.finish();
   return result;
 }
@@ -146,6 +147,8 @@ LogicalResult ProgramWriter::writeBackward() {
                                 << "' is not what the stage before expects";
     send(tangents[v], -1);
   }
+  if (options.issue.splitBackward)
+    return writeWeights();
   // A stage of several chunks has other parts to run before the stage that it
   // sends to receives, or sums what both have.
   const bool chunked = options.chunks > 1;
@@ -161,6 +164,25 @@ LogicalResult ProgramWriter::writeBackward() {
   if (chunked && !options.issue.updateInline)
     pause();
   issuer.update();
+  return success();
+}
+
+/// Gradients of parameters wait until the stage before has those of what it
+/// has sent.
+LogicalResult ProgramWriter::writeWeights() {
+  pause();
+  awaitSends();
+  for (int c = uses.numCalls(); c-- > 0;) {
+    if (!isOwn(c) || graph.calls[c].weightsFunction.empty())
+      continue;
+    issuer.beforeWeights(c);
+    if (failed(weights(c)))
+      return failure();
+    issuer.afterWeights(c);
+  }
+  issuer.endBackward();
+  if (slot.last)
+    issuer.update();
   return success();
 }
 

@@ -22,6 +22,21 @@ double sentBytes(const Program &program) {
   return forward;
 }
 
+/// What the schedule calls a part; what settles and updates is none of it.
+std::optional<pipeline::Pass> passOf(const Plan &plan, Part part) {
+  switch (part) {
+  case Part::Forward:
+    return pipeline::Pass::Forward;
+  case Part::Backward:
+    return plan.schedule == zeroBubbleH1 ? pipeline::Pass::BackwardInput
+                                         : pipeline::Pass::Backward;
+  case Part::Weights:
+    return pipeline::Pass::BackwardWeight;
+  default:
+    return std::nullopt;
+  }
+}
+
 /// "model.embed_tokens to model.layers.1", as the cut was decided.
 std::string partOfModel(const Plan &plan, const std::string &name) {
   for (const Decision &decision : plan.decisions)
@@ -40,18 +55,16 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
   for (const pipeline::KindDescription &kind : pipeline::kinds())
     if (kind.name == plan.schedule)
       problem.kind = kind.kind;
+  const bool split = plan.schedule == zeroBubbleH1;
   problem.chunks = plan.numChunks();
   problem.stages = plan.numStages() * problem.chunks;
   problem.microBatches = static_cast<int>(plan.job.accumulation);
   for (int stage = 0; stage < plan.numStages(); ++stage) {
     std::vector<pipeline::Action> &order = schedule.ranks.emplace_back();
     for (const StageAction &action : plan.stages[stage].order)
-      if (action.part == Part::Forward || action.part == Part::Backward)
+      if (const auto pass = passOf(plan, action.part))
         order.push_back({action.chunk * plan.numStages() + stage,
-                         static_cast<int>(action.microBatch),
-                         action.part == Part::Forward
-                             ? pipeline::Pass::Forward
-                             : pipeline::Pass::Backward});
+                         static_cast<int>(action.microBatch), *pass});
   }
   schedule.frames = pipeline::countFrames(problem, schedule);
   pipeline::Costs costs;
@@ -69,8 +82,10 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
       const ProgramTime time = model.simulate(program);
       const double times = static_cast<double>(repeat);
       cost.forward += time.forwardSeconds * times;
-      cost.backwardInput +=
-          (time.seconds - time.updateSeconds - time.forwardSeconds) * times;
+      const double backward = time.seconds - time.updateSeconds;
+      const double input = split ? time.inputSeconds : backward;
+      cost.backwardInput += (input - time.forwardSeconds) * times;
+      cost.backwardWeight += (backward - input) * times;
       updates[stage] += time.updateSeconds * times;
       microBatches += times;
       costs.transfer =
@@ -78,6 +93,7 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
     }
     cost.forward /= std::max(microBatches, 1.0);
     cost.backwardInput /= std::max(microBatches, 1.0);
+    cost.backwardWeight /= std::max(microBatches, 1.0);
   }
   auto simulated = pipeline::simulate(problem, schedule, costs);
   if (!simulated)

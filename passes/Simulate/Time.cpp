@@ -231,8 +231,11 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         flights[instruction.timepoint] = {};
       break;
     case ProgramInstructionKind::Pause:
-      if (result.forwardSeconds == 0)
-        result.forwardSeconds = *std::max_element(clock.begin(), clock.end());
+      if (const double now = *std::max_element(clock.begin(), clock.end());
+          result.forwardSeconds == 0)
+        result.forwardSeconds = now;
+      else if (result.inputSeconds == 0)
+        result.inputSeconds = now;
       break;
     case ProgramInstructionKind::AllGather:
     case ProgramInstructionKind::ReduceScatter:

@@ -30,11 +30,13 @@ struct TimelineEvent {
 /// One program from an idle machine to the end of its last instruction.
 struct ProgramTime {
   double seconds = 0;
-  double computeSeconds = 0;         // the compute stream works
-  double exposedSeconds = 0;         // the rest: communication is waited for
-  double exchangeSeconds = 0;        // of that, exchanges inside of functions
-  double forwardSeconds = 0;         // of a stage: to the end of its forward
-  double updateSeconds = 0;          // from the norm, or the first update, on
+  double computeSeconds = 0;  // the compute stream works
+  double exposedSeconds = 0;  // the rest: communication is waited for
+  double exchangeSeconds = 0; // of that, exchanges inside of functions
+  double forwardSeconds = 0;  // of a stage: to the end of its forward
+  double inputSeconds = 0;    // of a stage: to the end of its backward, or of
+                              // that of inputs where it is split
+  double updateSeconds = 0;   // from the norm, or the first update, on
   std::vector<TimelineEvent> events; // by instruction, on request
 };
 

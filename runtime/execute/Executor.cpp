@@ -523,8 +523,9 @@ void Executor::queueFrames(
           static_cast<int>(number - taken.begin()));
     }
     const auto frame = frames.find(key);
-    program.run(frame->second, action.part);
-    if (!program.isLast(action.part))
+    const size_t part = job.positionOf(action.part);
+    program.run(frame->second, part);
+    if (!program.isLast(part))
       continue;
     taken[frame->second.number] = false;
     addLoss(program.finish(frame->second).loss);

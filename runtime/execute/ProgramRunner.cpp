@@ -383,13 +383,8 @@ ProgramRunner::Frame ProgramRunner::start(std::vector<at::Tensor> inputs,
   return result;
 }
 
-void ProgramRunner::run(Frame &of, plan::Part part) {
-  const size_t index = static_cast<size_t>(part);
-  runPart(of, parts[index], parts[index + 1], nullptr);
-}
-
-bool ProgramRunner::isLast(plan::Part part) const {
-  return static_cast<size_t>(part) + 2 == parts.size();
+void ProgramRunner::run(Frame &of, size_t part) {
+  runPart(of, parts[part], parts[part + 1], nullptr);
 }
 
 } // namespace accel::run

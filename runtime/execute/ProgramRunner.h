@@ -50,11 +50,11 @@ public:
   /// Runs with `inputs` in the order of Program::inputs, and gives them up.
   ProgramResults run(std::vector<at::Tensor> inputs,
                      std::vector<InstructionTime> *times = nullptr);
-  /// The same part by part. Frames that are there at once have numbers of their
-  /// own.
+  /// The same part by part, by its position (Plan::positionOf). Frames that are
+  /// there at once have numbers of their own.
   Frame start(std::vector<at::Tensor> inputs, int number);
-  void run(Frame &of, plan::Part part);
-  bool isLast(plan::Part part) const;
+  void run(Frame &of, size_t part);
+  bool isLast(size_t part) const { return part + 2 == parts.size(); }
   ProgramResults finish(Frame &of);
 
   const plan::Program &program() const { return source; }

@@ -122,10 +122,10 @@ public:
     return result;
   }
 
-  /// What one micro-batch of a stage holds between its two parts.
-  int64_t heldAtPause(int target) {
+  /// What one micro-batch of a stage holds behind one of its parts.
+  int64_t heldBehind(int target, size_t part) {
     begin(target);
-    for (size_t s = 0; s < endOfForward(*program); ++s)
+    for (size_t s = 0; s < partsOf(*program)[part + 1]; ++s)
       apply(static_cast<int>(s));
     int64_t bytes = 0;
     for (size_t value = 0; value < handles.size(); ++value)
@@ -252,6 +252,44 @@ private:
   std::vector<bool> live;
 };
 
+/// What other micro-batches hold while a program's instruction runs, where that
+/// is most.
+LiveBuffer othersAt(const Plan &plan, int program, int instruction) {
+  const int stage = plan.programs[program].stage;
+  const std::vector<size_t> parts = partsOf(plan.programs[program]);
+  using Frame = std::pair<int, size_t>; // program, the part that was run
+  std::map<std::pair<int, int64_t>, Frame> frames; // by chunk, micro-batch
+  std::map<Frame, int64_t> held;
+  LiveBuffer most{"value", "", 0, -1};
+  for (const StageAction &action : plan.stages[stage].order) {
+    const std::pair key(action.chunk, action.microBatch);
+    const Frame now(plan.programOf(stage, action.chunk, action.microBatch),
+                    plan.positionOf(action.part));
+    frames.erase(key);
+    const size_t at = static_cast<size_t>(instruction);
+    if (now.first == program && parts[now.second] <= at &&
+        at < parts[now.second + 1]) {
+      int64_t bytes = 0;
+      for (const auto &[other, frame] : frames) {
+        const auto [known, isNew] = held.try_emplace(frame, 0);
+        if (isNew)
+          known->second = Walker(plan).heldBehind(frame.first, frame.second);
+        bytes += known->second;
+      }
+      if (bytes > most.bytes) {
+        most.bytes = bytes;
+        most.name = std::to_string(frames.size()) +
+                    (partsBy(plan.schedule).size() == 2
+                         ? " other micro-batches before their backward"
+                         : " other micro-batches under way");
+      }
+    }
+    if (now.second + 2 < partsOf(plan.programs[now.first]).size())
+      frames[key] = now;
+  }
+  return most;
+}
+
 } // namespace
 
 std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
@@ -261,12 +299,9 @@ std::vector<LiveBuffer> liveBuffersAt(const Plan &plan, int program,
   if (plan.stages.empty() ||
       program == plan.evalOf(stage, plan.programs[program].chunk))
     return result;
-  // Where a stage holds most, all of its frames are there.
-  if (const int64_t others = plan.stages[stage].frames - 1; others > 0)
-    result.push_back(
-        {"value",
-         std::to_string(others) + " other micro-batches before their backward",
-         others * Walker(plan).heldAtPause(program), -1});
+  if (LiveBuffer others = othersAt(plan, program, std::max(instruction, 0));
+      others.bytes > 0)
+    result.push_back(std::move(others));
   return result;
 }
 

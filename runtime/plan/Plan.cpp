@@ -222,8 +222,26 @@ const char *toString(Part part) {
     return "settlement";
   case Part::Update:
     return "update";
+  case Part::Weights:
+    return "weights' backward";
   }
   return "";
+}
+
+const std::vector<Part> &partsBy(const std::string &schedule) {
+  static const std::vector<Part> twoParts = {Part::Forward, Part::Backward},
+                                 chunked = {Part::Forward, Part::Backward,
+                                            Part::Settle, Part::Update},
+                                 split = {Part::Forward, Part::Backward,
+                                          Part::Weights};
+  return schedule == zeroBubbleH1         ? split
+         : schedule == "interleaved-1f1b" ? chunked
+                                          : twoParts;
+}
+
+size_t Plan::positionOf(Part part) const {
+  const std::vector<Part> &parts = partsBy(schedule);
+  return std::find(parts.begin(), parts.end(), part) - parts.begin();
 }
 
 std::string chunkName(int stage, int chunk) {

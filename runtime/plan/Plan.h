@@ -67,7 +67,8 @@ struct Plan {
   /// Of a pipeline, by position on its axis; `step` is empty then, and there is
   /// no `eval`. Empty: all ranks run the same programs.
   std::vector<Stage> stages;
-  std::string schedule; // of a pipeline: "1f1b" or "interleaved-1f1b"
+  /// Of a pipeline: "1f1b", "interleaved-1f1b" or "zb-h1".
+  std::string schedule;
   Predicted predicted;
   std::vector<Decision> decisions;
 
@@ -89,6 +90,9 @@ struct Plan {
   /// The program of the step's micro-batch `microBatch` in a chunk of a stage;
   /// -1 behind the last.
   int programOf(int stage, int chunk, int64_t microBatch) const;
+  /// The position of a part among those of the schedule's programs; behind all
+  /// of them where the schedule has no such part.
+  size_t positionOf(Part part) const;
   bool operator==(const Plan &) const = default;
 };
 

@@ -25,15 +25,21 @@ namespace accel::plan {
 /// The axis whose ranks are stages, in their order.
 inline constexpr const char *pipelineAxis = "pp";
 
-/// The instructions of a program up to its first Pause, and behind each. Where
-/// stages have one chunk, the backward ends the program.
+/// The instructions of a program up to its first Pause, and behind each. Which
+/// of them a program has depends on the schedule (partsBy).
 enum class Part {
   Forward,
-  Backward,
-  Settle, // what the backward has sent is there; sums with other stages
-  Update, // of the last micro-batch: norm and updates
+  Backward, // by zb-h1 the gradients that the stage before waits for alone
+  Settle,   // what the backward has sent is there; sums with other stages
+  Update,   // of the last micro-batch: norm and updates
+  Weights,  // gradients of parameters, and what follows them
 };
 const char *toString(Part part);
+
+inline constexpr const char *zeroBubbleH1 = "zb-h1";
+/// The parts that programs of a schedule have, in their order. Only the last
+/// micro-batch's has the Update.
+const std::vector<Part> &partsBy(const std::string &schedule);
 
 /// "stage 1", "stage 1, chunk 1".
 std::string chunkName(int stage, int chunk);

@@ -482,7 +482,7 @@ private:
         continue; // `verify` refuses it
       const Program &program = plan.programs[index];
       const std::vector<size_t> parts = partsOf(program);
-      const size_t part = static_cast<size_t>(action.part);
+      const size_t part = plan.positionOf(action.part);
       auto at = frames.find(key);
       if ((part == 0) != (at == frames.end()) || part + 1 >= parts.size())
         continue; // as well

@@ -72,7 +72,7 @@ void verifyFrames(const Plan &plan, int stage, RankState &state,
     const Program &program =
         plan.programs[plan.programOf(stage, action.chunk, action.microBatch)];
     const std::vector<size_t> parts = partsOf(program);
-    const size_t part = static_cast<size_t>(action.part);
+    const size_t part = plan.positionOf(action.part);
     const auto at = frames
                         .try_emplace({action.chunk, action.microBatch}, plan,
                                      program, state, problems)
@@ -102,10 +102,14 @@ std::string orderProblem(const Plan &plan, int index) {
   const Stage &stage = plan.stages[index];
   const int64_t microBatches = plan.job.accumulation;
   const int chunks = plan.numChunks();
+  // An update is the last micro-batch's alone.
+  const std::vector<Part> &kinds = partsBy(plan.schedule);
+  const bool three = kinds.size() > 2;
   const char *each = chunks > 1 ? " micro-batches have three of each chunk"
+                     : three    ? " micro-batches have three each"
                                 : " micro-batches have two each";
   if (microBatches < 0 ||
-      static_cast<int64_t>(stage.order.size()) / (chunks > 1 ? 3 : 2) / chunks <
+      static_cast<int64_t>(stage.order.size()) / (three ? 3 : 2) / chunks <
           microBatches)
     return "its order has " + std::to_string(stage.order.size()) + " parts, " +
            std::to_string(microBatches) + each;
@@ -125,14 +129,16 @@ std::string orderProblem(const Plan &plan, int index) {
         partsIn(action.chunk, action.microBatch) == 0)
       return what + ", the step has " + std::to_string(microBatches);
     size_t &next = done[action.chunk][action.microBatch];
-    const size_t part = static_cast<size_t>(action.part);
+    const size_t part = plan.positionOf(action.part);
+    if (part == kinds.size())
+      return what + ", " + quoted(plan.schedule) + " has no such part";
     const size_t parts = partsIn(action.chunk, action.microBatch);
     if (part >= parts)
       return what + ", its program ends before";
     if (part < next)
       return what + " twice";
     if (part > next)
-      return what + " before its " + toString(static_cast<Part>(next));
+      return what + " before its " + toString(kinds[next]);
     if (next++ == 0)
       most = std::max(most, ++frames);
     if (next == parts)
@@ -142,13 +148,14 @@ std::string orderProblem(const Plan &plan, int index) {
     for (int64_t m = 0; m < microBatches; ++m)
       if (done[chunk][m] < partsIn(chunk, m))
         return "its order lacks " +
-               actionName({static_cast<Part>(done[chunk][m]), m, chunk});
+               actionName({kinds[done[chunk][m]], m, chunk});
   if (most != stage.frames)
     return "its order has " + std::to_string(most) +
            (chunks > 1
                 ? " micro-batches of its chunks under way at once, it says "
-                : " micro-batches between forward and backward at once, it "
-                  "says ") +
+            : three ? " micro-batches under way at once, it says "
+                    : " micro-batches between forward and backward at once, it "
+                      "says ") +
            std::to_string(stage.frames);
   return "";
 }
@@ -302,18 +309,29 @@ void verifyStages(const Plan &plan, Problems &problems) {
       eval(plan.stages.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const int stage = static_cast<int>(s);
-    for (const auto &[index, repeat] : plan.stepsOf(stage))
-      if (const Program &program = plan.programs[index];
-          partsOf(program).size() == 2)
+    for (const auto &[index, repeat] : plan.stepsOf(stage)) {
+      const Program &program = plan.programs[index];
+      const size_t parts = partsOf(program).size() - 1;
+      if (parts == 1)
         return problems.add("program " + quoted(program.name),
                             "nothing ends the forward of a stage");
+      if (const size_t most = partsBy(plan.schedule).size(); parts > most)
+        return problems.add("program " + quoted(program.name),
+                            "it has " + std::to_string(parts) + " parts, " +
+                                quoted(plan.schedule) + " has " +
+                                std::to_string(most));
+      if (plan.schedule == zeroBubbleH1 && parts == 2)
+        return problems.add("program " + quoted(program.name),
+                            "nothing parts the backward of weights from that "
+                            "of inputs");
+    }
     if (std::string wrong = orderProblem(plan, stage); !wrong.empty())
       return problems.add(stageName(stage), wrong);
     for (const StageAction &action : plan.stages[s].order) {
       const Program &program =
           plan.programs[plan.programOf(stage, action.chunk, action.microBatch)];
       const std::vector<size_t> parts = partsOf(program);
-      const size_t part = static_cast<size_t>(action.part);
+      const size_t part = plan.positionOf(action.part);
       addMessages(plan, program, action, parts[part], parts[part + 1], step[s]);
     }
     for (int chunk = 0; chunk < plan.numChunks(); ++chunk)

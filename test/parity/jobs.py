@@ -340,7 +340,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
              evaluation=None, optimizer=None, tp=1, cp=1, sp=1, pp=1, ep=1,
-             chunks=1, ddp=None):
+             chunks=1, pipeline=None, ddp=None):
     """Writes model, tokens and job.yaml under `folder`; returns the job dict.
 
     Accelerate has `sp` for DeepSpeed alone, and neither `pp` nor `ep`: the mesh
@@ -390,7 +390,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         **({"pipeline": {"schedule": "interleaved-1f1b", "chunks": chunks}}
-           if chunks > 1 else {}),
+           if chunks > 1 else
+           {"pipeline": {"schedule": pipeline}} if pipeline else {}),
         "target": "cpu",
     }
     job["schedule"]["steps"] = steps

@@ -33,6 +33,10 @@ def interleaved(model="six", **options):
     return pipeline(model, **{"chunks": 2, **options})
 
 
+def zero_bubble(model="six", **options):
+    return pipeline(model, **{"pipeline": "zb-h1", "micro_batch": 1, **options})
+
+
 def begins_of(plan, stages):
     """The first layer of each part of the model, as they follow each other."""
     begins = []
@@ -45,13 +49,13 @@ def begins_of(plan, stages):
     return begins
 
 
-def as_torch(context, model="gqa", chunks=1):
-    """Losses of torch's own 1F1B, or interleaved 1F1B, over the same stages."""
+def as_torch(context, model="gqa", chunks=1, **options):
+    """Losses of torch's own schedule over the same stages."""
     import fsdp2
     import torch_pipeline
 
     jobs.make_job(context.path(), jobs.PEAKED[model], ranks=2, pp=2, steps=20,
-                  accumulation=4, micro_batch=1, chunks=chunks)
+                  accumulation=4, micro_batch=1, chunks=chunks, **options)
     plan = harness.plan(context, context.path("job.yaml"),
                         context.path("plan.json"))
     got = harness.execute(context, context.path("plan.json"), 2,
@@ -163,6 +167,24 @@ CASES = [
      lambda context: as_torch(context, "six", chunks=2)),
     ("interleaved-to-data-parallel", lambda context: moves_to_other_meshes(
         context, "pp", "six", accumulation=4, chunks=2)),
+    ("zb-h1-pp2", zero_bubble(ranks=2, accumulation=4, max_grad_norm=0.5)),
+    ("zb-h1-pp2-dp2-checkpointing",
+     zero_bubble(ranks=4, accumulation=3, activation_checkpointing="full")),
+    ("zb-h1-pp3", zero_bubble(ranks=3, pp=3, accumulation=7,
+                              max_grad_norm=0.5)),
+    ("zb-h1-pp4", zero_bubble(ranks=4, pp=4, accumulation=6)),
+    ("zb-h1-pp2-bf16", zero_bubble(ranks=2, accumulation=4, precision=BF16,
+                                   loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    ("zb-h1-pp3-tied", zero_bubble("six-tied", ranks=3, pp=3, accumulation=4,
+                                   max_grad_norm=0.5)),
+    ("zb-h1-pp2-gpt2", zero_bubble("gpt2-untied", ranks=2, accumulation=3,
+                                   weights=KEY_BIAS)),
+    ("zb-h1-pp2-tp2", zero_bubble(ranks=4, tp=2, accumulation=3,
+                                  max_grad_norm=0.5)),
+    ("torch-zero-bubble",
+     lambda context: as_torch(context, "six", pipeline="zb-h1")),
+    ("zb-h1-to-data-parallel", lambda context: moves_to_other_meshes(
+        context, "pp", "six", accumulation=4, pipeline="zb-h1")),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),
@@ -170,6 +192,8 @@ CASES = [
     ("pp2-tp2-sequence-dropout", lambda context: as_alone(context, tp=2)),
     ("interleaved-dropout", lambda context: as_alone(
         context, "six-dropout", ranks=2, chunks=2)),
+    ("zb-h1-dropout", lambda context: as_alone(
+        context, "six-dropout", ranks=2, pipeline="zb-h1")),
     ("through-meshes", through_meshes),
 ]
 REPEATED = {"pp2-tied-bf16", "pp2-sp2"}

@@ -8,26 +8,28 @@ import jobs
 from harness import check
 from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
 
-INTERLEAVED = "pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n"
+SCHEDULES = ("pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n",
+             "pipeline:\n  schedule: zb-h1\n")
 
 def moves_to_other_meshes(context, axis="tp", model="halves", ranks=4,
-                          alone_on=2, accumulation=1, chunks=1):
+                          alone_on=2, accumulation=1, **pipeline):
     """A run on an axis of 2 goes on with data parallelism alone, and back: the
     losses are those of a run that stays where it was."""
     jobs.make_job(context.path(), jobs.PEAKED[model], ranks=ranks, steps=30,
-                  checkpoint_every=10, max_grad_norm=1.0, chunks=chunks,
-                  accumulation=accumulation, **{axis: 2})
+                  checkpoint_every=10, max_grad_norm=1.0,
+                  accumulation=accumulation, **{axis: 2}, **pipeline)
     split = context.path("plan.json")
     harness.plan(context, context.path("job.yaml"), split)
     whole = harness.execute(context, split, ranks, context.path("whole.jsonl"))
     with open(context.path("job.yaml"), encoding="utf-8") as f:
         text = f.read()
+    for schedule in SCHEDULES:
+        text = text.replace(schedule, "")
     alone = context.path("alone.yaml")
     with open(alone, "w", encoding="utf-8") as f:
         f.write(text.replace(f"parallelism_config_{axis}_size: 2",
                              f"parallelism_config_{axis}_size: 1")
                 .replace(f"  {axis}: 2", f"  {axis}: 1")
-                .replace(INTERLEAVED, "")
                 .replace(f"num_processes: {ranks}",
                          f"num_processes: {alone_on}"))
     data = context.path("alone.json")

@@ -1,6 +1,6 @@
-"""torch.distributed.pipelining's Schedule1F1B, or ScheduleInterleaved1F1B where
-a rank has several stages, for Llama of transformers over Gloo: layers
-[begin, end) of the model in each stage."""
+"""torch.distributed.pipelining's Schedule1F1B, ScheduleInterleaved1F1B where a rank
+has several stages, or ScheduleInterleavedZeroBubble for zb-h1, for Llama of
+transformers over Gloo: layers [begin, end) of the model in each stage."""
 import json
 import os
 
@@ -13,7 +13,8 @@ def train(job_path, log_path, begins):
     import transformers
     import yaml
     from torch.distributed.pipelining import (PipelineStage, Schedule1F1B,
-                                              ScheduleInterleaved1F1B)
+                                              ScheduleInterleaved1F1B,
+                                              ScheduleInterleavedZeroBubble)
 
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -59,8 +60,12 @@ def train(job_path, log_path, begins):
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                                  labels.flatten())
 
-    schedule = (Schedule1F1B(stages[0], parts, loss_of) if len(stages) == 1
-                else ScheduleInterleaved1F1B(stages, parts, loss_of))
+    if job.get("pipeline", {}).get("schedule") == "zb-h1":
+        schedule = ScheduleInterleavedZeroBubble(stages, parts, loss_of)
+    elif len(stages) == 1:
+        schedule = Schedule1F1B(stages[0], parts, loss_of)
+    else:
+        schedule = ScheduleInterleaved1F1B(stages, parts, loss_of)
     optimizer = fsdp2.make_optimizer(held, job)
     data = fsdp2.Tokens(os.path.join(folder, job["data"]["tokens"]), job["data"])
     records = []

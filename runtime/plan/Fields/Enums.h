@@ -42,7 +42,7 @@ template <> struct EnumOf<Stream> {
 };
 template <> struct EnumOf<Part> {
   static constexpr const char *what = "part";
-  static constexpr Part last = Part::Update;
+  static constexpr Part last = Part::Weights;
 };
 
 template <typename E> std::vector<const char *> enumNames() {

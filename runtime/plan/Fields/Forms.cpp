@@ -354,7 +354,7 @@ Schema schemaOf(const Consumed<const std::vector<bool>> &, const Rule &) {
 //===----------------------------------------------------------------------===//
 
 /// By Part.
-static constexpr std::string_view partLetters = "FBSU";
+static constexpr std::string_view partLetters = "FBSUW";
 
 void writeForm(PlanText &out, const std::vector<StageAction> &order) {
   out.list(order, [&](const StageAction &action) {
@@ -380,14 +380,15 @@ void readForm(const PlanNames &, const JsonNode &node,
     }
     if (text.size() < 2 || part == partLetters.npos || wrong != std::errc() ||
         at != end || action.microBatch < 0 || action.chunk < 0)
-      item.fail("expected F, B, S or U and the number of a micro-batch, and of "
-                "a further chunk its number: F2, B2.1");
+      item.fail(
+          "expected F, B, S, U or W and the number of a micro-batch, and of "
+          "a further chunk its number: F2, B2.1");
     action.part = static_cast<Part>(part);
   });
 }
 Schema schemaOf(const std::vector<StageAction> &, const Rule &) {
   return arrayOf(
-      {{"type", "string"}, {"pattern", "^[FBSU][0-9]+(\\.[0-9]+)?$"}});
+      {{"type", "string"}, {"pattern", "^[FBSUW][0-9]+(\\.[0-9]+)?$"}});
 }
 
 //===----------------------------------------------------------------------===//

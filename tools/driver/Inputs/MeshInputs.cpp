@@ -217,6 +217,12 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                                "interleaved-1f1b needs stages",
                                "write pp above 1 in mesh, or leave pipeline "
                                "out"));
+  if (const Setting<bool> &split = inputs.job.splitBackward;
+      *split && mesh->size("pp") <= 1)
+    engine.report(diagnosticAt(split, Severity::Error, "invalid-value",
+                               "zb-h1 needs stages",
+                               "write pp above 1 in mesh, or leave pipeline "
+                               "out"));
   const Setting<double> &imbalance = inputs.job.expertImbalance;
   if (mesh->size(plan::expertAxis) <= 1) {
     if (imbalance.written())
