@@ -117,6 +117,21 @@ def DifferentiatePass : Apply<"differentiate"> {
   }];
 }
 
+def SumProductsPass : Apply<"sum-products"> {
+  let summary = "add matmuls of a backward up without the sum";
+  let description = [{
+    The gradient of what several layers read (q, k and v; gate and up) is a sum
+    of matmuls: each of them adds to the one before it, as an `aten.addmm` that
+    writes over it, so that neither a second product nor the sum is made. For
+    accel-run alone; a parameter's gradient is added up in its buffer anyway.
+
+    ```mlir
+    %0 = aten.mm %a, %wa : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+    %1 = aten.addmm %0, %b, %wb : (tensor<6x8xf32>, tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
+    ```
+  }];
+}
+
 def PartitionPass : Apply<"partition"> {
   let summary = "outline the forward and the backward of each joint function";
   let description = [{

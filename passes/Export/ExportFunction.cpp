@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/ExportFunction.h"
 
+#include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Schedule/Schedule.h"
@@ -183,10 +184,25 @@ private:
           embedding && writeEmbedding(embedding, own[0]))
         return success();
     }
-    if (failed(addCall(aten)))
+    if (Value self = aten::overwrittenOperand(op))
+      addProduct(cast<aten::AddmmOp>(op), self);
+    else if (failed(addCall(aten)))
       return failure();
     copyGradients(op);
     return success();
+  }
+
+  /// A matmul that adds to `self`, whose storage the sum takes over.
+  void addProduct(aten::AddmmOp sum, Value self) {
+    int slot = slots.lookup(self);
+    plan::Arg out = tensorArg(slot);
+    addCost(addInstruction("aten::addmm.out",
+                           {out, tensorArg(slots.lookup(sum.getMat1())),
+                            tensorArg(slots.lookup(sum.getMat2())), intArg(1),
+                            intArg(1), out},
+                           aten::modulePath(sum.getLoc())),
+            sum);
+    slots[sum.getResult()] = slot;
   }
 
   /// What `op` made goes where it is a gradient.

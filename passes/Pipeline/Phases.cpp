@@ -106,6 +106,12 @@ bool hasInnerAxis(mlir::ModuleOp module) {
                       });
 }
 
+/// How accel-run computes what the partitioned functions say, before memory is
+/// counted.
+void addExecutionPasses(OpPassManager &pm) {
+  pm.addPass(createSumProductsPass());
+}
+
 /// What accel-run's functions save for their backward.
 void addSavePasses(OpPassManager &pm) {
   pm.addPass(createActivationBudgetPass());
@@ -115,6 +121,7 @@ void addSavePasses(OpPassManager &pm) {
 void addShardedPasses(OpPassManager &pm) {
   addDecidePasses(pm);
   addDifferentiatePasses(pm);
+  addExecutionPasses(pm);
   addSavePasses(pm);
 }
 
@@ -234,6 +241,7 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
       addDecidePasses(pm);
       addDifferentiatePasses(pm);
       addPartitionPassesFor(module, pm);
+      addExecutionPasses(pm);
       addSavePasses(pm);
     }
     if (from >= Phase::Scheduled || to < Phase::Scheduled)
@@ -253,6 +261,7 @@ LogicalResult runDifferentiation(mlir::ModuleOp module,
   return run(module, verification, [&](OpPassManager &pm) {
     addDifferentiatePasses(pm);
     addPartitionPassesFor(module, pm);
+    addExecutionPasses(pm);
   });
 }
 

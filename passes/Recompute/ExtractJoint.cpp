@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Recompute/ExtractJoint.h"
 
+#include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
@@ -151,7 +152,8 @@ private:
     mark.mayRecompute = forward && !isRandom(op);
     mark.intoPlace = writesIntoPlace(op);
     mark.isNorm = isa<aten::FusedRmsNormOp, aten::NativeLayerNormOp>(op);
-    int base = mark.isView() ? slots.lookup(op->getOperand(0)) : -1;
+    mark.overwrites = !forward && aten::overwrittenOperand(op);
+    int base = mark.sharesStorage() ? slots.lookup(op->getOperand(0)) : -1;
     for (Value value : op->getResults())
       instruction.results.push_back(addSlot(value, base));
     result.graph.function.instructions.push_back(std::move(instruction));

@@ -54,9 +54,13 @@ struct JointMark {
   bool isNorm = false;
   /// The runtime can write the result straight into a given place.
   bool intoPlace = false;
+  /// It writes its result over its first argument.
+  bool overwrites = false;
   /// What ranks exchange by it, where it is no operator.
   std::optional<plan::Exchange> exchange;
   bool isView() const { return category == JointCategory::View; }
+  /// Its result lies in the storage of its first argument.
+  bool sharesStorage() const { return isView() || overwrites; }
 };
 
 /// A gradient that the backward returns.

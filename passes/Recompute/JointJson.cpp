@@ -40,6 +40,7 @@ void writeOp(JsonWriter &w, const plan::Instruction &instruction,
   w.flag(first, "may_recompute", mark.mayRecompute);
   w.flag(first, "norm", mark.isNorm);
   w.flag(first, "into_place", mark.intoPlace);
+  w.flag(first, "overwrites", mark.overwrites);
   w.key(first, "args");
   w.integers(slotsOf(instruction));
   w.key(first, "results");
@@ -72,6 +73,7 @@ void readOp(const JsonNode &node, ReadJoint &result) {
   mark.mayRecompute = f["may_recompute"].boolean();
   mark.isNorm = f["norm"].boolean();
   mark.intoPlace = f["into_place"].boolean();
+  mark.overwrites = f["overwrites"].boolean();
   for (int slot : f["args"].indices()) {
     instruction.args.push_back(plan::tensorArg(slot));
   }
@@ -225,12 +227,14 @@ std::string verifyJoint(const JointGraph &graph) {
       make(slot, where + ".results");
     if (!error.empty())
       return error;
-    if (mark.isView() && instruction.args.empty())
+    if (mark.sharesStorage() && instruction.args.empty())
       return where + ": a view of nothing";
+    if (mark.overwrites && mark.forward)
+      return where + ": the forward overwrites what may be kept";
     for (int slot : instruction.results)
       if (function.slots[slot].base !=
-          (mark.isView() ? function.slots[instruction.args[0].slot].base
-                         : slot))
+          (mark.sharesStorage() ? function.slots[instruction.args[0].slot].base
+                                : slot))
         return where + ": slot " + std::to_string(slot) + " has another base";
   }
   for (int slot : function.outputs)

@@ -203,7 +203,8 @@ class Joint:
         forward = node in self.forward
         return {"op": name, "category": category, "forward": forward,
                 "may_recompute": forward and not any(r in name for r in RANDOM),
-                "norm": False, "into_place": False, "args": args,
+                "norm": False, "into_place": False,
+                "overwrites": False, "args": args,
                 "results": results, "flops": 0, "moved_bytes": 0,
                 "workspace_bytes": 0, "where": node.name,
                 "seconds": self.seconds[node.name]}

@@ -2,7 +2,7 @@
 ranks learn, and what they hold is what the plan says."""
 import jobs
 from tensor_training_cases import as_alone, moves_to_other_meshes
-from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case
 
 CP, BOTH = {"cp": 2}, {"cp": 2, "tp": 2}
 SP, SP_TP = {"sp": 2}, {"sp": 2, "tp": 2}
@@ -30,7 +30,7 @@ CASES = [
     ("cp2-bf16", case("halves", ranks=2, cp=2, precision=BF16, loss=LOSS_BF16,
                       weights=WEIGHTS_BF16)),
     ("cp2-qwen3", case("halves-qwen3", ranks=2, cp=2, steps=20,
-                       max_grad_norm=1.0, learned=1.01)),
+                       max_grad_norm=1.0, learned=1.01, **TURNED)),
     ("dropout", as_alone(jobs.PEAKED["halves-dropout"], axes=CP, steps=6,
                          evaluation={"every": 3, "batches": 2})),
     ("adapter", as_alone(jobs.PEAKED["halves"], {"adapter": {

@@ -6,7 +6,7 @@ import cancelled
 import harness
 import jobs
 from harness import check
-from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case
 
 SCHEDULES = ("pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n",
              "pipeline:\n  schedule: zb-h1\n")
@@ -129,7 +129,7 @@ CASES = [
      case("halves", ranks=4, tp=2, precision=BF16, loss=LOSS_BF16,
           weights=WEIGHTS_BF16)),
     ("tp2-dp2-qwen3", case("halves-qwen3", ranks=4, tp=2, steps=20,
-                           max_grad_norm=1.0, learned=1.01)),
+                           max_grad_norm=1.0, learned=1.01, **TURNED)),
     # What is drawn depends on no mesh.
     ("dropout", as_alone(jobs.PEAKED["halves-dropout"], steps=6,
                          evaluation={"every": 3, "batches": 2})),

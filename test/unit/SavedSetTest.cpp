@@ -298,6 +298,8 @@ TEST(JointJson, MistakesAreNamed) {
             "arguments: there is no slot 900");
   EXPECT_EQ(error("\"inputs\":[0]", "\"inputs\":[1]"),
             "arguments: slot 1 is made twice");
+  EXPECT_EQ(error("\"overwrites\":false", "\"overwrites\":true"),
+            "ops[0]: the forward overwrites what may be kept");
   EXPECT_NE(error("\"name\"", "\"nam\"").find("'name' is missing"),
             std::string::npos);
   EXPECT_NE(readJoint("[").error, "");

@@ -1,0 +1,21 @@
+//===- InPlace.h - Operations that write over an operand --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_DIALECTS_ATEN_INPLACE_H
+#define ACCEL_DIALECTS_ATEN_INPLACE_H
+
+#include "dialects/Aten/Aten.h"
+
+namespace accel::aten {
+
+/// The operand that accel-run lets `op` write its result over; null where it
+/// makes a new one. An `aten.addmm` adds to a product of its own function that
+/// nobody else reads. Values stay values in the dialect: it is the storage that
+/// plans, and what counts their memory, make one.
+mlir::Value overwrittenOperand(mlir::Operation *op);
+
+} // namespace accel::aten
+
+#endif // ACCEL_DIALECTS_ATEN_INPLACE_H
