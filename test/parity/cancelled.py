@@ -1,4 +1,5 @@
-"""Weights that rounding decides, because Adam makes a step of any gradient.
+"""Weights that rounding decides, because Adam and Lion make a step of any
+gradient.
 
 A key's bias adds one number to all scores of a query, and the softmax over
 these cancels it, except where a rotary embedding turns the key first. What is
@@ -44,12 +45,15 @@ def keys(config):
 
 
 class Rounding:
-    """What rounding decides in a run of AdamW on the model of `config`."""
+    """What rounding decides in a run on the model of `config`."""
 
     def __init__(self, job, config):
         self.part = keys(config)
         self.step = job["optimizer"]["lr"]
         self.steps = job["schedule"]["steps"]
+        # Lion steps by the sign alone: an element stays apart as long as its
+        # momentum stays near zero.
+        self.apart = 2 if job["optimizer"]["name"] == "adamw" else 2 * self.steps
 
     def take_out(self, name, difference, tolerance):
         """Checks these elements of a tensor's `difference` and zeroes them."""
@@ -59,7 +63,7 @@ class Rounding:
             biases.zero_()
         apart = difference > tolerance
         if 0 < int(apart.sum()) <= max(1, difference.numel() // ONE_IN):
-            self.within(name, difference[apart], 2)
+            self.within(name, difference[apart], self.apart)
             difference[apart] = 0.0
 
     def within(self, name, difference, steps):
@@ -70,4 +74,5 @@ class Rounding:
 
 def rounding(job, config):
     """Of a job's optimizer; None where small gradients make small steps."""
-    return Rounding(job, config) if job["optimizer"]["name"] == "adamw" else None
+    signed = job["optimizer"]["name"] in ("adamw", "lion")
+    return Rounding(job, config) if signed else None
