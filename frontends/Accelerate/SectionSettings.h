@@ -80,6 +80,11 @@ struct MegatronSettings {
   Setting<bool> expertBiases;         // add_bias_linear of a mixture
   /// NVTE_CUTEDSL_FUSED_GROUPED_MLP with use_transformer_engine_op_fuser.
   Setting<bool> fusedExperts;
+  /// use_megatron_fsdp with data_parallel_sharding_strategy
+  /// optim_grads_params.
+  Setting<bool> shardsParameters;
+  /// cpu_offloading_num_layers: what the first layers save goes to the host.
+  Setting<int64_t> offloadedLayers;
 };
 
 struct Fp8Settings {

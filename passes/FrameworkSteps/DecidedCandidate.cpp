@@ -241,16 +241,18 @@ private:
     }
     if (auto megatron = job.getMegatronAttr()) {
       const frameworks::Kernels kernels = kernelsOf(module);
-      candidate.megatron = {
-          megatron.getDistributed(),
-          megatron.getOverlapGradients(),
-          megatron.getOverlapParameters(),
-          kernels.attention == frameworks::AttentionKernel::Fused,
-          static_cast<int>(megatron.getChunks()),
-          static_cast<int>(megatron.getLastLayers()),
-          megatron.getExperts(),
-          megatron.getExpertTensor(),
-          kernels.fp8 ? fp8WeightBytes(job, kernels.mxfp8) : 0};
+      candidate.megatron = {megatron.getDistributed(),
+                            megatron.getOverlapGradients(),
+                            megatron.getOverlapParameters(),
+                            kernels.attention ==
+                                frameworks::AttentionKernel::Fused,
+                            static_cast<int>(megatron.getChunks()),
+                            static_cast<int>(megatron.getLastLayers()),
+                            megatron.getExperts(),
+                            megatron.getExpertTensor(),
+                            narrowWeightBytes(job, kernels.operands),
+                            static_cast<bool>(megatronRequest("shards_parameters")),
+          offloadedLayers()};
     }
     if (auto zero = job.getZeroAttr()) {
       candidate.zeroStage = static_cast<int>(zero.getStage());
@@ -267,14 +269,27 @@ private:
     }
   }
 
-  /// Of a weight that is in fp8 itself (fp8_param_gather): mxfp8 has a copy for
-  /// each order, with a scale for 32 elements; with one scale Hopper's matmuls
-  /// need the transpose too, and Blackwell's do not
-  /// (is_non_tn_fp8_gemm_supported, transformer_engine/pytorch/utils.py).
-  static double fp8WeightBytes(sharding::JobOp job, bool mxfp8) {
+  mlir::Attribute megatronRequest(llvm::StringRef name) const {
+    auto request = sharding::findRequest(module, "megatron");
+    return request ? request.getValue().get(name) : mlir::Attribute();
+  }
+  int offloadedLayers() const {
+    auto layers = mlir::dyn_cast_or_null<mlir::IntegerAttr>(
+        megatronRequest("offloaded_layers"));
+    return layers ? static_cast<int>(layers.getInt()) : 0;
+  }
+
+  /// Of a weight that has 8 or 4 bits itself (fp8_param_gather,
+  /// fp4_param_gather): with a scale for each block there is a copy for each
+  /// order; with one scale Hopper's matmuls need the transpose too, and
+  /// Blackwell's do not (is_non_tn_fp8_gemm_supported,
+  /// transformer_engine/pytorch/utils.py).
+  static double narrowWeightBytes(sharding::JobOp job,
+                                  LinearOperands operands) {
     const auto capability = job.getCapability();
     const bool blackwell = capability && capability->convertToDouble() >= 10.0;
-    return mxfp8 ? 2 * (1 + 1.0 / 32) : blackwell ? 1 : 2;
+    const bool one = operands == LinearOperands::Fp8 && blackwell;
+    return (one ? 1 : 2) * bytesOfOperand(operands);
   }
 
   mlir::ModuleOp module;

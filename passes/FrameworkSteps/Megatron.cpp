@@ -62,45 +62,53 @@ MegatronParameters::MegatronParameters(const StepLayout &layout,
   const int64_t compute = plan::itemSize(dtypes.compute);
   const int64_t gradient = plan::itemSize(dtypes.gradient);
   const std::vector<bool> linear = linearWeights(layout.model);
-  const double eightBits = candidate.megatron.fp8WeightBytes;
+  const double eightBits = candidate.megatron.narrowWeightBytes;
   Elements trained;
-  double held = 0, gathered = 0, gatheredExperts = 0;
+  Elements held;
+  double gathered = 0, gatheredExperts = 0;
   for (size_t p = 0; p < layout.model.parameters.size(); ++p) {
     const StepParameter &parameter = layout.model.parameters[p];
     const auto elements = static_cast<double>(parameter.numel());
     const bool narrow = eightBits > 0 && linear[p];
-    held += elements * (narrow ? eightBits : static_cast<double>(compute));
+    (parameter.expert ? held.experts : held.dense) +=
+        elements * (narrow ? eightBits : static_cast<double>(compute));
     if (!parameter.trainable)
       continue;
     (parameter.expert ? trained.experts : trained.dense) += elements;
     (parameter.expert ? gatheredExperts : gathered) +=
         elements * (narrow ? 1.0 : static_cast<double>(compute));
   }
-  parameterBytes = layout.round(static_cast<int64_t>(held));
-  gradientBytes = layout.round(static_cast<int64_t>(trained.sum()) * gradient);
-  if (candidate.megatron.transformerEngine)
+  const bool sharded = candidate.megatron.shardsParameters;
+  auto own = [&](const Elements &all) {
+    return sharded ? all.dense / static_cast<double>(ranks.ranks) +
+                         all.experts / static_cast<double>(expertRanks.ranks)
+                   : all.sum();
+  };
+  parameterBytes = layout.round(static_cast<int64_t>(own(held)));
+  gradientBytes = layout.round(static_cast<int64_t>(own(trained)) * gradient);
+  if (candidate.megatron.transformerEngine && !sharded)
     placeholderBytes = layout.round(largestLayer(layout.model) * compute);
   const bool distributed = candidate.megatron.distributedOptimizer;
   auto part = [&](double elements, const plan::AxisGroup &owners) {
     const int64_t of = distributed ? owners.ranks : 1;
     return (static_cast<int64_t>(elements) + of - 1) / of;
   };
-  const int64_t own =
+  const int64_t updated =
       part(trained.dense, ranks) + part(trained.experts, expertRanks);
   int64_t states = 0;
   for (const plan::StateRule &state : candidate.update->states)
-    states += plan::OptimizerRule::elements(state, {own}, own) *
+    states += plan::OptimizerRule::elements(state, {updated}, updated) *
               plan::itemSize(plan::OptimizerRule::dtypeOf(state, dtypes.state));
-  stateBytes =
-      layout.round(states) + (dtypes.masterCopy ? layout.round(own * 4) : 0);
+  stateBytes = layout.round(states) +
+               (dtypes.masterCopy ? layout.round(updated * 4) : 0);
   // The fp32 copies have fp32 gradients.
   if (dtypes.masterCopy && dtypes.gradient != plan::DType::F32)
-    updateBytes = layout.round(own * 4);
+    updateBytes = layout.round(updated * 4);
   reduce = reduceTime({trained.dense * static_cast<double>(gradient),
                        trained.experts * static_cast<double>(gradient)});
-  if (distributed)
+  if (distributed && !sharded)
     gather = gatherTime({gathered, gatheredExperts});
-  const auto elements = static_cast<double>(own);
+  const auto elements = static_cast<double>(updated);
   if (candidate.clipGradients) // their norm, and a product
     update += layout.copyTime(3 * elements * static_cast<double>(gradient));
   update += layout.updateTime(4 * elements, 4 * elements,
@@ -270,6 +278,8 @@ MicroBatchCost MegatronRun::runOne() {
 
 std::unique_ptr<StepRun> makeMegatronRun(const StepLayout &layout,
                                          Engine &engine) {
+  if (layout.candidate->megatron.shardsParameters)
+    return makeMegatronFsdpRun(layout, engine);
   return std::make_unique<MegatronRun>(layout, engine);
 }
 

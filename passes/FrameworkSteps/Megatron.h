@@ -125,6 +125,10 @@ private:
   Elements waiting; // bytes of gradients that fill no bucket yet
 };
 
+/// A step under Megatron's own FSDP (MegatronFsdp.cpp).
+std::unique_ptr<StepRun> makeMegatronFsdpRun(const StepLayout &layout,
+                                             Engine &engine);
+
 /// The candidate has stages that are evaluated one by one; accel-run's programs
 /// know theirs.
 inline bool isPipelined(const Candidate &candidate) {

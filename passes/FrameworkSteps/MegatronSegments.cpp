@@ -23,7 +23,7 @@ void MegatronSegments::read(mlir::ModuleOp module, sharding::JobOp job,
   tensorRanks = std::max<int64_t>(1, tensor);
   experts = {attr.getExperts(), attr.getExpertTensor(), attr.getSendsOnce(),
              attr.getOverlapExperts()};
-  layers = {kernels.fp8, attr.getOverlapTensor()};
+  layers = {kernels.operands, attr.getOverlapTensor()};
   auto request = sharding::findRequest(module, "megatron");
   if (!request)
     return;
@@ -36,8 +36,7 @@ void MegatronSegments::read(mlir::ModuleOp module, sharding::JobOp job,
   for (const auto &[part, name] : plan::graphedParts)
     if (has(plan::graphRequest(name)))
       host.graphs.add(part);
-  host.fp8 = kernels.fp8;
-  host.mxfp8 = kernels.mxfp8;
+  host.operands = kernels.operands;
   experts.biases = has("expert_biases");
   experts.fused = layers.fusedExperts = has("fused_experts");
 }

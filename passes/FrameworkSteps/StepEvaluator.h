@@ -83,9 +83,15 @@ struct MegatronStep {
   int lastLayers = 0;             // of the last chunk; 0: as the others
   int64_t experts = 1;            // ranks that share the experts of a layer
   int64_t expertTensor = 1;       // ranks that split each of them
-  /// Bytes of an element of a layer's weights, where those are in fp8
+  /// Bytes of an element of a layer's weights, where those have 8 or 4 bits
   /// (fp8_param_gather); 0: they have the dtype of computation.
-  double fp8WeightBytes = 0;
+  double narrowWeightBytes = 0;
+  /// Megatron's FSDP: a rank holds a part of each weight and gradient
+  /// (data_parallel_sharding_strategy optim_grads_params).
+  bool shardsParameters = false;
+  /// Beside it: the first layers of which activations are on the host
+  /// (cpu_offloading_num_layers).
+  int offloadedLayers = 0;
 };
 
 /// What a trainer of preferences computes beside the model that it trains

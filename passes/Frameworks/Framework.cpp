@@ -60,11 +60,20 @@ Choice<OptimizerKernel> Framework::optimizerKernel(bool cpu) const {
 }
 
 const char *toString(KernelSet set) {
-  return set == KernelSet::Liger ? "liger" : "foak";
+  switch (set) {
+  case KernelSet::Liger:
+    return "liger";
+  case KernelSet::Foak:
+    return "foak";
+  case KernelSet::TransformerEngineLoss:
+    return "te-loss";
+  }
+  return "";
 }
 
 std::optional<KernelSet> parseKernelSet(const std::string &name) {
-  for (KernelSet set : {KernelSet::Liger, KernelSet::Foak})
+  for (KernelSet set :
+       {KernelSet::Liger, KernelSet::Foak, KernelSet::TransformerEngineLoss})
     if (name == toString(set))
       return set;
   return std::nullopt;
@@ -77,6 +86,10 @@ int64_t cudnnHead(const std::string &torch, double capability) {
 }
 
 void useKernels(KernelSet set, Kernels &kernels) {
+  if (set == KernelSet::TransformerEngineLoss) {
+    kernels.loss = LossKernel::InPlace;
+    return;
+  }
   if (!kernels.transformers)
     return;
   kernels.norm = NormKernel::Fused;

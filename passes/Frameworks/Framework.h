@@ -13,6 +13,7 @@
 #ifndef ACCEL_PASSES_FRAMEWORKS_FRAMEWORK_H
 #define ACCEL_PASSES_FRAMEWORKS_FRAMEWORK_H
 
+#include "passes/Targets/LinearOperands.h"
 #include "runtime/plan/Mesh.h"
 #include "runtime/plan/Plan.h"
 #include "runtime/plan/UpdateKernel.h"
@@ -155,8 +156,8 @@ struct Kernels {
   /// What layers gather over tp is gathered again in the backward, not saved.
   bool gathersAgain = false;
   bool compiled = false; // the layers are under torch.compile
-  bool fp8 = false;      // matmuls of the layers have fp8 operands
-  bool mxfp8 = false;    // with a scale for each 32 elements
+  /// Of the layers' matmuls.
+  LinearOperands operands = LinearOperands::Computed;
   /// Matmuls and fused kernels run at the rates of NVIDIA's present libraries,
   /// where the target has those (ComputeRate::libraryMatmulEfficiency).
   bool libraryRates = false;
@@ -174,10 +175,18 @@ int64_t cudnnHead(const std::string &torch, double capability);
 /// and SwiGLU; the loss is a matter of its own), or the fused operations of
 /// fms-acceleration ("foak": norms and rotary positions of llama, mistral and
 /// mixtral, and Unsloth's cross-entropy).
-enum class KernelSet { Liger, Foak };
+enum class KernelSet {
+  Liger,
+  Foak,
+  /// Megatron's cross_entropy_fusion_impl "te": Transformer Engine's
+  /// cross-entropy writes the gradient over logits of 16 bits
+  /// (transformer_engine/common/triton/cross_entropy.py).
+  TransformerEngineLoss
+};
 const char *toString(KernelSet set); // "liger"
 std::optional<KernelSet> parseKernelSet(const std::string &name);
-/// Nothing of `kernels` changes where they are not transformers'.
+/// Those of a model that is not transformers' keep all but Transformer Engine's
+/// loss.
 void useKernels(KernelSet set, Kernels &kernels);
 
 /// Units that a framework makes without a wrap policy: each layer, and what is

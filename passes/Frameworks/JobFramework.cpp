@@ -116,8 +116,10 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   };
   frameworks::Kernels kernels =
       frameworkOf(module).kernels(versionsOf(module), asked("layers"));
-  kernels.fp8 = asked("fp8") || asked("mxfp8");
-  kernels.mxfp8 = asked("mxfp8");
+  kernels.operands = asked("fp8")     ? LinearOperands::Fp8
+                     : asked("mxfp8") ? LinearOperands::Mxfp8
+                     : asked("nvfp4") ? LinearOperands::Nvfp4
+                                      : LinearOperands::Computed;
   kernels.tf32 = asked("tf32");
   kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
   auto sets =

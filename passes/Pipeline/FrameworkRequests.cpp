@@ -162,6 +162,9 @@ private:
       flag(value, plan::graphRequest(name), megatron.graphs->has(part));
     flag(value, "expert_biases", *megatron.expertBiases);
     flag(value, "fused_experts", *megatron.fusedExperts);
+    flag(value, "shards_parameters", *megatron.shardsParameters);
+    if (*megatron.offloadedLayers > 0)
+      number(value, "offloaded_layers", *megatron.offloadedLayers);
     request(
         "megatron", value,
         because(megatron.distributedOptimizer, "use_distributed_optimizer"));

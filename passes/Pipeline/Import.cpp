@@ -148,8 +148,9 @@ private:
   void requestCompile() {
     SmallVector<NamedAttribute> value;
     flag(value, "layers", options.compile);
-    flag(value, "fp8", options.fp8 && !options.mxfp8);
-    flag(value, "mxfp8", options.mxfp8);
+    flag(value, "fp8", options.operands == LinearOperands::Fp8);
+    flag(value, "mxfp8", options.operands == LinearOperands::Mxfp8);
+    flag(value, "nvfp4", options.operands == LinearOperands::Nvfp4);
     flag(value, "tf32", options.tf32);
     flag(value, "flash_attention", options.flashAttention);
     SmallVector<StringRef> sets;
@@ -167,8 +168,11 @@ private:
               options.compiledWhole
                   ? because(*options.compiledWhole, "torch.compile")
                   : plain(options.compile ? "torch.compile of the layers"
-                          : options.fp8   ? "matmuls in fp8"
-                          : options.tf32  ? "fp32 matmuls in TF32"
+                          : options.operands == LinearOperands::Nvfp4
+                              ? "matmuls of 4-bit operands"
+                          : options.operands != LinearOperands::Computed
+                              ? "matmuls in fp8"
+                          : options.tf32 ? "fp32 matmuls in TF32"
                           : options.flashAttention
                               ? "attention by the package flash-attn"
                               : "the script replaces the modules' "

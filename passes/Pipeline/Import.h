@@ -38,9 +38,9 @@ struct ImportOptions {
   std::optional<Setting<bool>> compiledWhole;
   /// Its mode asks for CUDA graphs.
   bool replaysGraphs = false;
-  bool fp8 = false;   // matmuls of a trainer's layers
-  bool mxfp8 = false; // of these, with a scale for each 32 elements
-  bool tf32 = false;  // matmuls in fp32
+  /// Of matmuls of a trainer's layers.
+  LinearOperands operands = LinearOperands::Computed;
+  bool tf32 = false; // matmuls in fp32
   /// The model calls the package flash-attn, not torch's attention.
   bool flashAttention = false;
   /// Linear layers that a library converts to fp8, and who asks for it.

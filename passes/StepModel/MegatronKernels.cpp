@@ -115,18 +115,26 @@ private:
     forEachSlot(list[i], [&](int slot) {
       readsWeight |= weights.count(graph.function.slots[slot].base) > 0;
     });
-    const bool beside = graph.forward[i] ? host.fp8 : !readsWeight;
-    return (beside ? 2 : 1) * local + (host.mxfp8 ? 2 : 0);
+    const bool beside = graph.forward[i]
+                            ? host.operands != LinearOperands::Computed
+                            : !readsWeight;
+    return (beside ? 2 : 1) * local + (scalesByBlock() ? 2 : 0);
   }
 
   /// One kernel with a scale for each 32 elements; else the largest value, the
-  /// scale of it, and the cast. For each expert where experts read it.
+  /// scale of it, and the cast; of 4 bits the largest values, and a cast for
+  /// each order. For each expert where experts read it.
   double casts(const Instruction &instruction) const {
     bool grouped = false;
     forEachSlot(instruction, [&](int slot) {
       grouped |= groupedInputs.count(graph.function.slots[slot].base) > 0;
     });
-    return (host.mxfp8 ? 1 : 3) * (grouped ? local : 1);
+    return (host.operands == LinearOperands::Mxfp8 ? 1 : 3) *
+           (grouped ? local : 1);
+  }
+  bool scalesByBlock() const {
+    return host.operands == LinearOperands::Mxfp8 ||
+           host.operands == LinearOperands::Nvfp4;
   }
 
   /// The host reads how many rows each expert has: before the all-to-all, whose

@@ -13,6 +13,7 @@
 #define ACCEL_PASSES_STEPMODEL_MEGATRONKERNELS_H
 
 #include "passes/StepModel/MegatronExperts.h"
+#include "passes/Targets/LinearOperands.h"
 #include "runtime/plan/MegatronModules.h"
 
 namespace accel {
@@ -20,8 +21,7 @@ namespace accel {
 /// How the host drives the layers.
 struct MegatronHost {
   plan::GraphedParts graphs;
-  bool fp8 = false;
-  bool mxfp8 = false; // fp8 with a scale for each 32 elements
+  LinearOperands operands = LinearOperands::Computed;
 };
 
 /// Sets SegmentGraph::host of a layer with Megatron's mixture, and of any layer

@@ -32,11 +32,12 @@ public:
 
   void run() {
     graph.waits.resize(function.instructions.size(), -1);
-    if (layers.fp8)
-      useEightBits();
+    if (layers.operands != LinearOperands::Computed)
+      narrowOperands();
     if (!target)
       return;
     findUses();
+    waitForFourBits();
     if (layers.overlapsTensor)
       overlapTensor();
     overlapContext();
@@ -84,7 +85,7 @@ private:
     return exchange && exchange->kind == ExchangeKind::AllGather;
   }
 
-  //===--- Operands in 8 bits ---------------------------------------------===//
+  //===--- Operands in 8 or 4 bits ----------------------------------------===//
 
   /// Matmuls of linear layers; the router's stays in 16 bits.
   bool isLinear(int i) const {
@@ -98,7 +99,7 @@ private:
     return reads;
   }
 
-  void useEightBits() {
+  void narrowOperands() {
     findUses();
     std::set<int> inputs, gradients; // storages
     std::vector<int> weightGradients;
@@ -156,7 +157,8 @@ private:
                  weightGradients.end());
         others |= !product && !gathers(i);
       }
-    if (!others) {
+    const bool four = layers.operands == LinearOperands::Nvfp4;
+    if (!others && !four) {
       for (plan::Slot &slot : function.slots)
         if (tensors.count(slot.base))
           slot.dtype = DType::U8;
@@ -175,21 +177,56 @@ private:
           });
           return reads;
         });
-    const int copy = addCast(source, /*isForward=*/true, saved);
-    if (!saved)
+    const bool gathered = tensors.size() > 1;
+    const int copy =
+        addCast(source, /*isForward=*/true, saved || (four && gathered));
+    if (copy < 0)
       return;
-    // The weight's gradient reads the copy; who gathers again gathers it.
+    // The weight's gradient reads the copy; who gathers again gathers it. A
+    // norm does not write 4 bits: the products of the forward read the copy too
+    // where nobody else needs the tensor.
     for (size_t i = 0; i < function.instructions.size(); ++i) {
-      if (graph.forward[i] || graph.view[i])
+      const bool inForward = graph.forward[i];
+      if (graph.view[i] || (inForward && (others || !four)))
         continue;
       const bool product =
-          std::find(weightGradients.begin(), weightGradients.end(),
-                    static_cast<int>(i)) != weightGradients.end();
+          inForward ? isLinear(static_cast<int>(i))
+                    : std::find(weightGradients.begin(), weightGradients.end(),
+                                static_cast<int>(i)) != weightGradients.end();
       if (!product && !gathers(static_cast<int>(i)))
         continue;
       for (Arg &arg : function.instructions[i].args)
         if (arg.kind == Arg::Kind::Tensor && base(arg.slot) == source)
           arg.slot = viewOf(copy, arg.slot);
+    }
+    if (!others)
+      narrowGathered(tensors, source);
+  }
+
+  /// What ranks of tp gather of the copy of `source`.
+  void narrowGathered(const std::set<int> &tensors, int source) {
+    for (int tensor : tensors)
+      if (tensor != source)
+        graph.fourBits.insert(tensor);
+    for (plan::Slot &slot : function.slots)
+      if (slot.base != source && tensors.count(slot.base))
+        slot.dtype = DType::U8;
+  }
+
+  /// Exchanges are costed by the sizes of slots, which have whole bytes.
+  void waitForFourBits() {
+    for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
+      const auto exchange = exchangeAt(i, "tp");
+      if (!exchange || !graph.fourBits.count(base(exchange->result)))
+        continue;
+      plan::Function narrow;
+      narrow.slots = function.slots;
+      for (int slot : {exchange->value, exchange->result}) {
+        int64_t &size = narrow.slots[slot].shape.back();
+        size = (size * 9 + 15) / 16;
+      }
+      graph.waits[i] = exchangeSeconds(narrow, function.instructions[i],
+                                       graph.mesh, graph.ranksPerNode, *target);
     }
   }
 
@@ -202,9 +239,19 @@ private:
     return static_cast<int>(function.slots.size()) - 1;
   }
 
-  /// One kernel that reads 16 bits and writes 8 in both orders, before the
-  /// first matmul or gather that reads `root`; `keeps`: one of them is kept.
-  /// Returns its slot.
+  /// Bytes that a cast of one element moves. One kernel reads 16 bits and
+  /// writes 8 in both orders. To 4 bits the largest values are found first, and
+  /// each order is written by a kernel of its own: the second with the Hadamard
+  /// transform (transformer_engine/pytorch/csrc/quantizer.cpp,
+  /// NVFP4Quantizer::quantize_impl).
+  double castBytes() const {
+    return layers.operands == LinearOperands::Nvfp4
+               ? 3 * 2 + 2 * bytesOfOperand(layers.operands)
+               : 4;
+  }
+
+  /// The cast before the first matmul or gather that reads `root`; `keeps`: one
+  /// of its results is kept. Returns its slot.
   int addCast(int root, bool isForward, bool keeps = false) {
     int at = -1;
     for (int i : readers[root])
@@ -222,12 +269,15 @@ private:
                           function.instructions[maker[root]].op.starts_with(
                               "megatron::weighted_swiglu");
     cast.movedBytes =
-        epilogue ? 0 : plan::elementsOf(function.slots[root].shape) * 4;
+        epilogue ? 0
+                 : plan::elementsOf(function.slots[root].shape) * castBytes();
     int copy = -1;
     if (keeps) {
       copy = static_cast<int>(function.slots.size());
       function.slots.push_back({DType::U8, function.slots[root].shape, copy});
       cast.results = {copy};
+      if (layers.operands == LinearOperands::Nvfp4)
+        graph.fourBits.insert(copy);
     }
     casts.push_back({at, std::move(cast)});
     return copy;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What Megatron's layers hold and wait for where Transformer Engine runs them:
-// operands of the weight's gradient in 8 bits, and exchanges beside
+// operands of the weight's gradient in 8 or 4 bits, and exchanges beside
 // computation.
 //
 //===----------------------------------------------------------------------===//
@@ -13,15 +13,17 @@
 #define ACCEL_PASSES_STEPMODEL_MEGATRONLAYERS_H
 
 #include "passes/StepModel/SegmentGraph.h"
+#include "passes/Targets/LinearOperands.h"
 
 namespace accel {
 
 struct MegatronLayers {
-  /// Linear layers multiply in fp8: their input is quantised once, and what the
-  /// weight's gradient reads of it has 8 bits (pytorch/module/linear.py,
+  /// The input of linear layers is quantised once, and what the weight's
+  /// gradient reads of it has 8 bits, or 4 (pytorch/module/linear.py,
   /// layernorm_linear.py, grouped_linear.py). The tensor in 16 bits stays where
   /// somebody else needs it. Ranks of tp gather the 8 bits.
-  bool fp8 = false;
+  /// With 4 bits the largest value is found first, so that no norm writes them.
+  LinearOperands operands = LinearOperands::Computed;
   /// Layers exchange over tp while their matmuls run (tp_comm_overlap,
   /// Transformer Engine's userbuffers), but for the first piece.
   bool overlapsTensor = false;

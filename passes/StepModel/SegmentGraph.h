@@ -19,6 +19,8 @@
 #include "passes/Targets/Target.h"
 #include "runtime/plan/Mesh.h"
 
+#include <set>
+
 namespace accel {
 
 /// What the host does for an instruction.
@@ -63,6 +65,9 @@ struct SegmentGraph {
   /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
   /// are trained.
   std::vector<bool> frozenParameters;
+  /// Storages that hold two elements in a byte, with a scale of a byte for each
+  /// 16 (LinearOperands::Nvfp4).
+  std::set<int> fourBits;
   /// Of exchanges inside of the function (sharding::all_reduce, ...): the axes
   /// that they name, and neighbouring ranks on one node.
   plan::Mesh mesh;

@@ -31,7 +31,10 @@ private:
     int64_t numel = 1;
     for (int64_t size : function.slots[slot].shape)
       numel *= size;
-    const int64_t bytes = numel * plan::itemSize(function.slots[slot].dtype);
+    const int64_t bytes =
+        graph.fourBits.count(slot)
+            ? (numel + 1) / 2 + (numel + 15) / 16
+            : numel * plan::itemSize(function.slots[slot].dtype);
     return (bytes + graph.rounding - 1) / graph.rounding * graph.rounding;
   }
 

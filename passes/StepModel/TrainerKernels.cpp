@@ -26,8 +26,9 @@ Target targetOfModel(const Target &target, const frameworks::Kernels &kernels) {
   };
   for (auto &[dtype, rate] : result.compute)
     raise(rate);
-  if (result.fp8)
-    raise(*result.fp8);
+  for (auto *narrow : {&result.fp8, &result.fp4})
+    if (*narrow)
+      raise(**narrow);
   if (target.libraryBytesPerSecond > 0) {
     result.reductionBytesPerSecond *=
         target.libraryBytesPerSecond / target.memoryBytesPerSecond;
@@ -48,13 +49,14 @@ Target targetOfLayers(const Target &target,
     rate.attentionEfficiency *= kernels.attentionRate;
     rate.attentionBackwardEfficiency *= kernels.attentionRate;
   }
-  if (!kernels.fp8 || !target.fp8)
+  const ComputeRate *narrow = rateOfOperands(target, kernels.operands);
+  if (!narrow)
     return result;
   for (plan::DType dtype : {plan::DType::BF16, plan::DType::F16}) {
     ComputeRate &rate = result.compute[dtype];
     rate.matmulEfficiency =
-        target.fp8->peakFlops * target.fp8->matmulEfficiency / rate.peakFlops;
-    rate.halfDepth = target.fp8->halfDepth;
+        narrow->peakFlops * narrow->matmulEfficiency / rate.peakFlops;
+    rate.halfDepth = narrow->halfDepth;
   }
   return result;
 }

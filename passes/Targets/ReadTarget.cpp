@@ -354,7 +354,7 @@ std::optional<Target> Reader::read() {
   memory();
   if (const yaml::Node *node =
           section("compute", {"f32", "bf16", "f16"},
-                  {"tf32", "fp8", "multiprocessors", "capability"})) {
+                  {"tf32", "fp8", "fp4", "multiprocessors", "capability"})) {
     if (node->find("capability"))
       if (const yaml::Node *value =
               figure(*node, "capability", "compute.capability"))
@@ -374,6 +374,8 @@ std::optional<Target> Reader::read() {
       compute(*rate, "compute.tf32", target.tf32.emplace());
     if (const yaml::Node *rate = node->find("fp8"))
       compute(*rate, "compute.fp8", target.fp8.emplace());
+    if (const yaml::Node *rate = node->find("fp4"))
+      compute(*rate, "compute.fp4", target.fp4.emplace());
   }
   if (const yaml::Node *value =
           figure(*root, "launch_seconds", "launch_seconds"))

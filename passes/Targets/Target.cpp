@@ -6,6 +6,7 @@
 #include "passes/Targets/Target.h"
 
 #include "frontends/Yaml/Yaml.h"
+#include "passes/Targets/LinearOperands.h"
 #include "passes/Targets/ReadTarget.h"
 #include "passes/Targets/ShippedTargets.h"
 
@@ -94,6 +95,13 @@ std::optional<Target> loadTarget(const std::string &nameOrFile,
                    names + ", and any YAML file by its path",
                didYouMean(nameOrFile, targetNames()));
   return std::nullopt;
+}
+
+const ComputeRate *rateOfOperands(const Target &target,
+                                  LinearOperands operands) {
+  const std::optional<ComputeRate> &rate =
+      operands == LinearOperands::Nvfp4 ? target.fp4 : target.fp8;
+  return operands == LinearOperands::Computed || !rate ? nullptr : &*rate;
 }
 
 } // namespace accel

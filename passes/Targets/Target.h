@@ -101,8 +101,8 @@ struct Target {
   int64_t allocatorGranularity = 1;
   std::map<plan::DType, ComputeRate> compute; // f32, bf16, f16
   /// f32 matmuls in TF32 (torch.backends.cuda.matmul.allow_tf32), and
-  /// matmuls of fp8 operands, where the device has them.
-  std::optional<ComputeRate> tf32, fp8;
+  /// matmuls of operands of 8 and 4 bits, where the device has them.
+  std::optional<ComputeRate> tf32, fp8, fp4;
   /// Multiprocessors that the tiles of a matmul are dealt to; 0: matmuls
   /// have no waves.
   int64_t multiprocessors = 0;

@@ -43,10 +43,11 @@ public:
                         numberAfter(text.sharding, "fsdp=") <= 1);
     if (has(text.framework, "automodel"))
       return "NeMo-Automodel's own FSDP is not modelled";
-    if (fsdp)
-      return "Megatron's FSDP is not modelled";
     const int64_t tensor = run.mesh.size("tp");
-    megatron.distributedOptimizer = has(text.sharding, "dist-opt") ||
+    megatron.shardsParameters = fsdp;
+    if (fsdp && run.mesh.size("pp") > 1)
+      return "Megatron's FSDP beside stages of a pipeline is not modelled";
+    megatron.distributedOptimizer = fsdp || has(text.sharding, "dist-opt") ||
                                     has(text.sharding, "distributed-opt") ||
                                     has(text.sharding, "zero-1") || recipes;
     megatron.overlaps = recipes;
@@ -68,8 +69,9 @@ public:
       assume("gradients are reduced in bf16, during the backward");
     const int64_t experts =
         std::max<int64_t>(1, numberAfter(text.sharding, "ep="));
-    // tp_comm_overlap of the recipes of dense models.
-    megatron.overlapsTensor = recipes && tensor > 1 && experts == 1;
+    // tp_comm_overlap of the recipes of dense models; not with 4-bit operands.
+    megatron.overlapsTensor =
+        recipes && tensor > 1 && experts == 1 && !has(text.precision, "nvfp4");
     if (megatron.overlapsTensor)
       assume("exchanges of tp run beside matmuls");
     return experts > 1 ? readExperts(experts, tensor) : "";
@@ -82,11 +84,10 @@ private:
   void assume(const std::string &what) { run.assumptions.push_back(what); }
 
   void readRecipe() {
-    recipe =
-        findRecipe({bridge ? "megatron-bridge" : "nemo",
-                    releaseAfter(text.framework, "bridge/"),
-                    modelKey(text.model), text.gpu, text.precision,
-                    run.microBatch, std::max<int64_t>(1, run.mesh.size("pp"))});
+    recipe = findRecipe(
+        {bridge ? "megatron-bridge" : "nemo", release(), modelKey(text.model),
+         text.gpu, text.precision.substr(0, text.precision.find('-')),
+         run.microBatch, std::max<int64_t>(1, run.mesh.size("pp"))});
     if (!recipe)
       return;
     if (recipe->chunks > 0 && !has(text.sharding, "vp=")) {
@@ -96,6 +97,9 @@ private:
     }
     megatron.graphs = recipe->graphs;
     megatron.narrowStates = recipe->narrowStates;
+    megatron.offloadedLayers = recipe->offloadedLayers;
+    if (recipe->engineLoss)
+      run.kernels.push_back(frameworks::KernelSet::TransformerEngineLoss);
     megatron.tokenPredictors = recipe->tokenPredictors;
     if (text.checkpointing.empty())
       megatron.recompute = recipe->recompute;
@@ -200,13 +204,19 @@ private:
     return "";
   }
 
+  /// Of "Megatron-Bridge/26.06.01" or "Megatron-Bridge/NeMo 26.04.01".
+  std::string release() const {
+    const std::string own = releaseAfter(text.framework, "bridge/");
+    return own.empty() ? releaseAfter(text.framework, "nemo") : own;
+  }
+
   /// 2606 of "Megatron-Bridge/26.06.01"; 0 where there is none.
   int64_t releaseOfBridge() const {
-    const std::string release = releaseAfter(text.framework, "bridge/");
-    const size_t dot = release.find('.');
-    return dot == release.npos ? 0
-                               : std::atoi(release.c_str()) * 100 +
-                                     std::atoi(release.c_str() + dot + 1);
+    const std::string own = release();
+    const size_t dot = own.find('.');
+    return dot == own.npos ? 0
+                           : std::atoi(own.c_str()) * 100 +
+                                 std::atoi(own.c_str() + dot + 1);
   }
 
   const RowText &text;

@@ -57,6 +57,8 @@ std::optional<Recipe> findRecipe(const RecipeQuery &query) {
   result.dispatcher = recipe.value("dispatcher", "");
   result.overlapsExperts = recipe.value("overlap_experts", false);
   result.fusedExperts = recipe.value("fused_experts", false);
+  result.engineLoss = recipe.value("cross_entropy", "") == "te";
+  result.offloadedLayers = recipe.value("cpu_offloading_num_layers", 0);
   result.narrowStates = recipe.value("state_dtype", "") == "bf16";
   result.tokenPredictors = recipe.value("mtp_num_layers", int64_t(0));
   result.chunks = recipe.value("chunks", int64_t(0));

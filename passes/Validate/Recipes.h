@@ -34,6 +34,8 @@ struct Recipe {
   bool fusedExperts = false;   // ExpertRanks::fused
   bool narrowStates = false;   // exp_avg_dtype and exp_avg_sq_dtype: bf16
   int64_t tokenPredictors = 0; // mtp_num_layers
+  bool engineLoss = false;     // KernelSet::TransformerEngineLoss
+  int64_t offloadedLayers = 0; // cpu_offloading_num_layers
   int64_t chunks = 0;          // of layers in each stage; 0: not said
 };
 

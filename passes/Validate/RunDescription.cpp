@@ -312,17 +312,21 @@ private:
   /// torchtitan converts every linear layer but the head by torchao; its
   /// tensorwise recipe gathers weights in fp8
   /// (torchtitan/components/float8.py).
-  void readFp8() {
-    run.fp8 = has(precision, "fp8") || has(precision, "float8");
-    run.mxfp8 = has(precision, "mxfp8");
-    if (has(precision, "nvfp4") || has(precision, "mxfp4"))
+  void readOperands() {
+    const bool four = has(precision, "nvfp4");
+    run.operands = four                      ? LinearOperands::Nvfp4
+                   : has(precision, "mxfp8") ? LinearOperands::Mxfp8
+                   : has(precision, "fp8") || has(precision, "float8")
+                       ? LinearOperands::Fp8
+                       : LinearOperands::Computed;
+    if (has(precision, "mxfp4") || (four && run.source != Source::Megatron))
       skip("products of 4-bit operands ('" + row.precision +
            "') are not modelled");
     // Tensor cores multiply fp8 with a scale for each 32 elements as fast as
     // with one for each tensor; torchao's casts to it are its own.
-    if (run.mxfp8 && run.source != Source::Megatron)
+    if (run.operands == LinearOperands::Mxfp8 && run.source != Source::Megatron)
       skip("mxfp8 (a scale for each 32 elements) is not modelled");
-    if (!run.fp8 || run.source != Source::Torchtitan)
+    if (run.operands != LinearOperands::Fp8 || run.source != Source::Torchtitan)
       return;
     run.fp8Training.emplace();
     if (has(precision, "rowwise"))
@@ -342,7 +346,7 @@ private:
     run.compute = fp32 ? DType::F32 : half;
     if (precision.empty())
       assume("bf16");
-    readFp8();
+    readOperands();
     const bool pure = has(precision, "pure");
     run.parameters = DType::F32;
     if (!fp32)

@@ -66,8 +66,10 @@ struct MegatronRow {
   plan::RecomputeModules recompute; // MegatronSettings's
   plan::GraphedParts graphs;
   bool expertBiases = false, fusedExperts = false;
-  bool narrowStates = false;   // the optimizer's, in bf16
-  int64_t tokenPredictors = 0; // mtp_num_layers
+  bool shardsParameters = false; // Megatron's own FSDP
+  int64_t offloadedLayers = 0;   // cpu_offloading_num_layers
+  bool narrowStates = false;     // the optimizer's, in bf16
+  int64_t tokenPredictors = 0;   // mtp_num_layers
 };
 
 /// What of each layer is recomputed in the backward.
@@ -98,8 +100,10 @@ struct Run {
   bool mixed = true;
   std::optional<plan::DType> reduce; // of the precision policy
   bool autocast = false;
-  bool fp8 = false, mxfp8 = false, compiled = false;
-  /// Of torchao, under torchtitan; other trainers' fp8 is a rate of matmuls.
+  bool compiled = false;
+  LinearOperands operands = LinearOperands::Computed;
+  /// Of torchao, under torchtitan; other trainers' operands are a rate of
+  /// matmuls.
   std::optional<Fp8Training> fp8Training;
   std::string torchVersion = frameworks::Versions().torch;
   std::string transformersVersion = frameworks::Versions().transformers;

@@ -121,6 +121,8 @@ AccelerateConfig accelerateOf(const Run &run) {
     megatron.graphs.value = run.megatron.graphs;
     megatron.expertBiases.value = run.megatron.expertBiases;
     megatron.fusedExperts.value = run.megatron.fusedExperts;
+    megatron.shardsParameters.value = run.megatron.shardsParameters;
+    megatron.offloadedLayers.value = run.megatron.offloadedLayers;
     a.megatron = megatron;
   }
   return a;
@@ -213,8 +215,7 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   if (run.fp8Training)
     import.fp8Training = Setting<Fp8Training>{.value = *run.fp8Training};
   else
-    import.fp8 = run.fp8;
-  import.mxfp8 = run.mxfp8;
+    import.operands = run.operands;
   import.chosen.emplace();
   import.chosen->why = rowsReason;
   import.chosen->checkpoint = checkpointMode(run.recompute);

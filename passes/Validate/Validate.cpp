@@ -83,10 +83,10 @@ StepPrediction predict(const Run &run, const DecidedStep &step,
 }
 
 TrainedKind kindOf(const Run &run) {
-  return run.fp8            ? TrainedKind::Fp8
-         : run.quantization ? TrainedKind::Quantised
-         : run.adapter      ? TrainedKind::Adapter
-                            : TrainedKind::Full;
+  return run.operands != LinearOperands::Computed ? TrainedKind::Fp8
+         : run.quantization                       ? TrainedKind::Quantised
+         : run.adapter                            ? TrainedKind::Adapter
+                                                  : TrainedKind::Full;
 }
 
 double errorOf(int64_t bytes, double measured) {

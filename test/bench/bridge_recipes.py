@@ -19,6 +19,7 @@ import sys
 import types
 
 TAGS = {
+    "25.11": "v0.2.0",
     "26.02": "v0.3.0",
     "26.02.01": "v0.3.1",
     "26.04": "v0.4.0",
@@ -27,14 +28,26 @@ TAGS = {
     "26.06.01": "v0.5.1",
     "26.08": "v0.6.0",
 }
-FAMILIES = ("deepseek/deepseek", "gpt_oss/gpt_oss", "kimi/kimi", "qwen/qwen3")
+FAMILIES = (
+    "deepseek/deepseek",
+    "gpt_oss/gpt_oss",
+    "kimi/kimi",
+    "llama/llama3",
+    "llama/llama31",
+    "qwen/qwen3",
+)
 MODELS = {
     "DEEPSEEK_V3": "deepseekv3",
     "GPT_OSS_120B": "gptoss120b",
     "KIMI_K2": "kimik2",
+    "LLAMA3_8B": "llama38b",
+    "LLAMA3_70B": "llama370b",
+    "LLAMA31_405B": "llama31405b",
     "QWEN3_30B_A3B": "qwen330ba3b",
     "QWEN3_235B_A22B": "qwen3235ba22b",
 }
+# cross_entropy_fusion_impl of recipes/llama/llama3.py and of the bridges of DeepSeek and Kimi.
+ENGINE_LOSS = ("deepseekv3", "kimik2", "llama38b", "llama370b", "llama31405b")
 GPUS = ("h100", "b200", "b300", "gb200", "gb300")
 # virtual_pipeline_parallelism of nemo/collections/llm/recipes/nemotron4_340b.py (NeMo 2).
 NEMO = [
@@ -76,6 +89,10 @@ def entry(release, model, gpu, precision, values):
         result["fused_experts"] = True
     if values["overlap"]:
         result["overlap_experts"] = True
+    if values["offloaded"]:
+        result["cpu_offloading_num_layers"] = values["offloaded"]
+    if model in ENGINE_LOSS:
+        result["cross_entropy"] = "te"
     # exp_avg_dtype and mtp_num_layers of recipes/deepseek/deepseek_v3.py.
     if model == "deepseekv3":
         result["state_dtype"] = "bf16"
@@ -94,13 +111,16 @@ def of_classes(clone, release, tag):
     utils.WorkloadBaseConfig = base
     sys.modules.update({"utils": types.ModuleType("utils"), "utils.utils": utils})
     for family in FAMILIES:
-        path = f"scripts/performance/configs/{family}_workload_base_configs.py"
+        folder = "scripts/performance/configs"
+        path = f"{folder}/{family}_workload_base_configs.py"
+        before = f"{folder}/{family.split('/')[1]}/workload_base_configs.py"
         recipes = {}
-        exec(show(clone, tag, path), recipes)
+        exec(show(clone, tag, path) or show(clone, tag, before), recipes)
+        precision = "(BF16|FP8_CS|FP8_SC|FP8_MX)"
         for name, value in recipes.items():
             match = re.fullmatch(
-                r"(\w+)_PRETRAIN_CONFIG_(\w+?)_(BF16|FP8_CS|FP8_SC|FP8_MX)(?:_(V\d))?", name
-            )
+                rf"(\w+)_PRETRAIN_CONFIG_(\w+?)_{precision}(?:_(V\d))?", name
+            ) or re.fullmatch(rf"(\w+)_([A-Z]+\d00)_{precision}_BASE_CONFIG", name)
             if not isinstance(value, base) or not match or match.group(1) not in MODELS:
                 continue
             config = dataclasses.asdict(value)
@@ -115,9 +135,10 @@ def of_classes(clone, release, tag):
                     "recompute": config["recompute_modules"],
                     "graphs": config["cuda_graph_impl"],
                     "scope": config["cuda_graph_scope"],
-                    "dispatcher": config["moe_flex_dispatcher_backend"],
+                    "dispatcher": config.get("moe_flex_dispatcher_backend"),
                     "overlap": config["moe_a2a_overlap"],
                     "fused": config.get("cutedsl_fused_grouped_mlp"),
+                    "offloaded": config["cpu_offloading_num_layers"],
                 },
             )
 
@@ -185,7 +206,7 @@ def of_functions(clone, release, tag):
     ).stdout.split()
     functions = []
     for path in listed:
-        match = re.search(r"perf_recipes/(deepseek|gpt_oss|kimi|qwen)/(\w+)/(?!__)\w+\.py$", path)
+        match = re.search(r"perf_recipes/(deepseek|gpt_oss|kimi|llama|qwen)/(\w+)/(?!__)\w+\.py$", path)
         if not match:
             continue
         module = importlib.import_module(path[len("src/") : -len(".py")].replace("/", "."))
@@ -209,6 +230,7 @@ def of_functions(clone, release, tag):
                 "dispatcher": plain(config.model.moe_flex_dispatcher_backend),
                 "overlap": plain(config.comm_overlap.overlap_moe_expert_parallel_comm),
                 "fused": plain(config.model.use_transformer_engine_op_fuser),
+                "offloaded": plain(config.model.cpu_offloading_num_layers),
             },
         )
 
@@ -228,6 +250,9 @@ def main():
     merged = {}
     for recipe in recipes:
         if recipe["gpu"] not in GPUS:
+            continue
+        # Of dense models only what is offloaded is not what tables say.
+        if "llama" in recipe["model"] and "cpu_offloading_num_layers" not in recipe:
             continue
         key = json.dumps({k: v for k, v in recipe.items() if k != "release"}, sort_keys=True)
         one = merged.setdefault(key, {**recipe, "releases": []})

@@ -279,6 +279,18 @@ TEST(MegatronLayers, EightBits) {
   EXPECT_NEAR((wide - narrow) / (4096 * (2 * h + f - h)), 1, 0.001);
 }
 
+/// In 4 bits they have 0.5 bytes, and a scale of a byte for 16 of them.
+TEST(MegatronLayers, FourBits) {
+  RunRow row = bridgeRow("llama3-8b");
+  row.layers = 2;
+  row.gpu = "GB200";
+  const double wide = layerBytes(stepOf(row));
+  row.precision = "nvfp4";
+  const double narrow = layerBytes(stepOf(row));
+  const double h = 4096, f = 14336, each = 0.5 + 1.0 / 16;
+  EXPECT_NEAR((wide - narrow) / 4096, (2 * h + f) * (2 - each) - h * each, 50);
+}
+
 /// Weights in fp8 take a byte on Blackwell, two with mxfp8's copies and where
 /// matmuls need the transpose.
 TEST(MegatronLayers, WeightsInEightBits) {
@@ -286,12 +298,13 @@ TEST(MegatronLayers, WeightsInEightBits) {
   auto bytesOf = [&](const char *gpu, const char *precision) {
     row.gpu = gpu;
     row.precision = precision;
-    return stepOf(row).candidate.megatron.fp8WeightBytes;
+    return stepOf(row).candidate.megatron.narrowWeightBytes;
   };
   EXPECT_EQ(bytesOf("H100", "bf16"), 0);
   EXPECT_EQ(bytesOf("H100", "fp8"), 2);
   EXPECT_EQ(bytesOf("GB200", "fp8"), 1);
   EXPECT_EQ(bytesOf("GB200", "mxfp8"), 2 + 2.0 / 32);
+  EXPECT_EQ(bytesOf("GB200", "nvfp4"), 1 + 2.0 / 16);
 }
 
 /// The recipes' exchanges of tp run beside matmuls; Megatron-LM's do not.

@@ -169,4 +169,73 @@ TEST(Megatron, DistributedOptimizer) {
   EXPECT_NEAR(states("dist-optimizer"), 12.0 / 8, 0.01);
 }
 
+RunRow fsdpRow(const char *sharding) {
+  RunRow row;
+  row.id = "t1";
+  row.model = "llama3-8b";
+  row.layers = 8;
+  row.gpu = "H100";
+  row.framework = "Megatron-Bridge/26.04";
+  row.sharding = sharding;
+  row.precision = "bf16";
+  row.gpus = 8;
+  row.sequence = 4096;
+  row.microBatch = 1;
+  row.globalBatch = 16;
+  return row;
+}
+
+/// Megatron's FSDP leaves a rank its part of weights and gradients too, and
+/// gathers two layers at a time.
+TEST(MegatronFsdp, Parts) {
+  auto held = [](const char *sharding) {
+    const DecidedStep step = stepOf(fsdpRow(sharding));
+    StepLayout layout(*step.model, *shipped("h100-sxm-80gb"));
+    layout.prepare(step.candidate, RankClass::First);
+    return MegatronParameters(layout, step.candidate);
+  };
+  const MegatronParameters whole = held("dist-optimizer"),
+                           parts = held("FSDP=8");
+  EXPECT_NEAR(static_cast<double>(whole.parameterBytes) /
+                  static_cast<double>(parts.parameterBytes),
+              8, 0.001);
+  EXPECT_NEAR(static_cast<double>(whole.gradientBytes) /
+                  static_cast<double>(parts.gradientBytes),
+              8, 0.001);
+  EXPECT_EQ(whole.stateBytes, parts.stateBytes);
+  EXPECT_GT(whole.gather, 0);
+  EXPECT_EQ(parts.gather, 0); // each layer's own
+  EXPECT_EQ(parts.placeholderBytes, 0);
+}
+
+StepPrediction predict(RunRow row, int offloaded) {
+  DecidedStep step = stepOf(row);
+  step.candidate.megatron.offloadedLayers = offloaded;
+  return StepEvaluator(*step.model, *shipped("h100-sxm-80gb"))
+      .evaluate(step.candidate);
+}
+
+/// What the first layers save is on the host while the others compute; the copy
+/// is hidden as long as the whole forward and backward are longer.
+TEST(MegatronFsdp, ActivationsOfTheFirstLayersOnTheHost) {
+  const RunRow row = fsdpRow("FSDP=8");
+  const double layer = layerBytes(row);
+  const StepPrediction all = predict(row, 0), half = predict(row, 4);
+  EXPECT_EQ(all.hostBytes, 0);
+  EXPECT_NEAR(static_cast<double>(half.hostBytes), 4 * layer, 0.05 * layer);
+  const auto saved = static_cast<double>(all.peakBytes - half.peakBytes);
+  EXPECT_GT(saved, 2 * layer);
+  EXPECT_LT(saved, 4.1 * layer);
+  EXPECT_GE(half.stepSeconds, all.stepSeconds);
+  EXPECT_LT(half.stepSeconds, 1.5 * all.stepSeconds);
+}
+
+/// A pipeline beside it is refused by name.
+TEST(MegatronFsdp, StagesAreNamed) {
+  RunRow row = fsdpRow("FSDP=4");
+  row.pipelineParallel = 2;
+  EXPECT_NE(interpret(row).skipped.find("stages of a pipeline"),
+            std::string::npos);
+}
+
 } // namespace

@@ -102,11 +102,11 @@ TEST(Recipe, PrecisionByFramework) {
   EXPECT_EQ(run.parameters, plan::DType::F32);
   EXPECT_EQ(run.reduce, plan::DType::BF16);
   row.precision = "amp_fp8/DEFAULT";
-  EXPECT_TRUE(interpret(row).fp8);
+  EXPECT_EQ(interpret(row).operands, LinearOperands::Fp8);
   row.framework = "torchtitan";
   for (const char *fp8 : {"fp8", "fp8-tensorwise", "FP8-rowwise", "fp8-cs"}) {
     row.precision = fp8;
-    EXPECT_TRUE(interpret(row).fp8) << fp8;
+    EXPECT_EQ(interpret(row).operands, LinearOperands::Fp8) << fp8;
   }
   row.precision = "fp32";
   EXPECT_EQ(interpret(row).compute, plan::DType::F32);
@@ -216,8 +216,9 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) {
              r.framework = "Megatron-Bridge/NeMo 25.09";
              r.sharding = "FSDP=8";
+             r.pipelineParallel = 2;
            },
-           "Megatron's FSDP"},
+           "Megatron's FSDP beside stages"},
       };
   for (const auto &[change, reason] : cases) {
     RunRow row = plainRow();

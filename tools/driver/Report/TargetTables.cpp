@@ -80,6 +80,8 @@ Json targetJson(const Target &target) {
     add("tf32", *target.tf32);
   if (target.fp8)
     add("fp8", *target.fp8);
+  if (target.fp4)
+    add("fp4", *target.fp4);
   Json figures = Json::array();
   for (const TargetFigure &figure : target.figures)
     figures.push_back(
