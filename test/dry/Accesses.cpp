@@ -18,6 +18,7 @@
 #include <ATen/record_function.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -163,6 +164,27 @@ struct Observer {
   }
 } observer;
 
+/// A line for each tensor that the allocator gives out or takes back: what a
+/// prediction of its segments is compared with, by hand.
+void noteAllocation(const c10::CachingDeviceAllocator::TraceEntry &entry,
+                    Actor on, bool frees) {
+  static std::FILE *file = [] {
+    const char *path = std::getenv("DRY_ALLOCATIONS");
+    const char *rank = std::getenv("RANK");
+    return path ? std::fopen(
+                      (std::string(path) + "." + (rank ? rank : "0")).c_str(),
+                      "w")
+                : nullptr;
+  }();
+  if (file)
+    std::fprintf(file, "%s %zx %zu stream %d %s | %s | %s\n",
+                 frees ? "free" : "make", static_cast<size_t>(entry.addr_),
+                 static_cast<size_t>(entry.size_), static_cast<int>(on),
+                 DryGpu::get().place().c_str(),
+                 calls.empty() ? "" : calls.front().text.c_str(),
+                 currentOperator().c_str());
+}
+
 /// A block is free to be written by whatever its own stream does next: a
 /// stream that is not ordered before that must be done with it. Its bytes are
 /// no numbers from then on, nor before its next owner has written them.
@@ -175,6 +197,7 @@ void allocated(const c10::CachingDeviceAllocator::TraceEntry &entry) {
   Lock lock(gpu.mutex);
   const auto stream = reinterpret_cast<cudaStream_t>(entry.stream_);
   const Actor on = gpu.actor(stream);
+  noteAllocation(entry, on, frees);
   gpu.order.enqueue(on);
   gpu.order.access(on, entry.addr_, entry.addr_ + entry.size_, true,
                    frees ? "free" : "allocation");

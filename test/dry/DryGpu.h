@@ -15,6 +15,8 @@
 //   DRY_COMPUTE=1     values
 //   DRY_DEVICES=N     devices of the machine (default 8)
 //   DRY_MEMORY_GIB=N  of each (default 141)
+//   DRY_ALLOCATIONS=FILE  what torch's allocator gives out and takes back, a
+//                     line for each
 //   DRY_TRACE=N       the report has all that optimizer step N queued
 //
 //===----------------------------------------------------------------------===//
@@ -90,6 +92,8 @@ public:
   // Where the program is (Accesses.cpp).
   void beginPlace(const std::string &text);
   void endPlace();
+  /// The innermost one, or nothing.
+  std::string place() const { return places.empty() ? "" : places.back(); }
 
   // What is seen.
   HappensBefore order;

@@ -19,6 +19,64 @@ LLAMA_8B = {**jobs.LLAMA, "vocab_size": 128256, "hidden_size": 4096,
             "rope_parameters": jobs.ROPE_LLAMA3}
 
 
+# Tensors from below a page of the allocator to many of them.
+MIDDLE = {**LLAMA_8B, "vocab_size": 6000, "hidden_size": 768,
+          "intermediate_size": 2048, "num_attention_heads": 12,
+          "num_key_value_heads": 4, "num_hidden_layers": 2}
+BF16 = {"param": "bf16", "reduce": "bf16"}
+SEGMENTS = [
+    {"name": name, "kind": kind, "ranks": ranks, "precision": precision,
+     "tokens": tokens, "rows": rows, "accumulation": accumulation,
+     "full": full, "clip": clip, "job": job,
+     "fixed": ("roundup_power2_divisions:4" if name == "shards" else
+               "max_split_size_mb:64" if name == "copies" else
+               "expandable_segments:False")}
+    for (name, kind, ranks, precision, tokens, rows, accumulation, full, clip,
+         job) in [
+        ("one", "single", 1, BF16, 1000, 1, 1, False, 1.0, {}),
+        ("shards", "fsdp", 2, BF16, 300, 3, 2, False, None, {}),
+        ("full", "fsdp", 2, None, 256, 2, 1, True, 1.0, {}),
+        ("sums", "fsdp", 2, {"param": "bf16", "reduce": "fp32"}, 640, 1, 2,
+         False, 1.0, {"loss_chunks": 4}),
+        ("copies", "ddp", 2, BF16, 512, 1, 1, False, 1.0, {}),
+        ("eval", "single", 1, {"param": "fp16", "reduce": "fp16"}, 700, 1, 1,
+         False, 1.0, {"eval": {"tokens": "train.bin", "every": 2,
+                               "micro_batch": 2, "batches": 1}}),
+        ("muon", "fsdp", 2, BF16, 384, 1, 1, False, None,
+         {"optimizer": {"name": "muon", "lr": 1e-3}})]]
+
+
+def large_job(folder, case, config=None, steps=3):
+    """A job that starts from drawn weights, for a GPU."""
+    config = config or MIDDLE
+    jobs.write_config(os.path.join(folder, "model"), config)
+    tokens, rows = case["tokens"], case["rows"]
+    jobs.make_tokens(os.path.join(folder, "train.bin"),
+                     (2 * steps * case["accumulation"] * case["ranks"] * rows
+                      + 8) * tokens + 1, min(config["vocab_size"], 60000))
+    precision = case["precision"]
+    job = {
+        "accelerate": jobs.accelerate_config(
+            case["kind"], case["ranks"], "LlamaDecoderLayer",
+            precision=precision["param"] if precision else "no",
+            activation_checkpointing=case["full"],
+            clipping="auto" if case["clip"] else 0.0),
+        "model": "model", "init": {"seed": 0},
+        "data": {"tokens": "train.bin", "dtype": "uint16",
+                 "sequence_length": tokens, "micro_batch": rows},
+        "gradient_accumulation_steps": case["accumulation"],
+        **({"precision": precision} if precision else {}),
+        "optimizer": {"name": "adamw", "lr": 1e-4,
+                      **({"max_grad_norm": case["clip"]} if case["clip"]
+                         else {})},
+        "schedule": {"steps": steps, "warmup_steps": 0, "decay": "constant"},
+        "target": "h200", **case["job"]}
+    job["accelerate"].pop("use_cpu", None)
+    if case["kind"] == "ddp":
+        job["accelerate"]["distributed_type"] = "MULTI_GPU"
+    return jobs.write_job(folder, job)
+
+
 class Maker:
     def __init__(self, folder, binaries):
         self.folder, self.bin = folder, binaries
@@ -64,23 +122,10 @@ class Maker:
     def large(self, name, config, tokens, steps):
         """A job that starts from drawn weights: nothing of it is carried."""
         folder = os.path.join(self.folder, name)
-        jobs.write_config(os.path.join(folder, "model"), config)
-        jobs.make_tokens(os.path.join(folder, "train.bin"),
-                         2 * steps * tokens + 1,
-                         min(config["vocab_size"], 60000))
-        job = {
-            "accelerate": jobs.accelerate_config(
-                "single", 1, "LlamaDecoderLayer", precision="bf16"),
-            "model": "model", "init": {"seed": 0},
-            "data": {"tokens": "train.bin", "dtype": "uint16",
-                     "sequence_length": tokens, "micro_batch": 1},
-            "precision": {"param": "bf16", "reduce": "bf16"},
-            "optimizer": {"name": "adamw", "lr": 1e-4, "max_grad_norm": 1.0},
-            "schedule": {"steps": steps, "warmup_steps": 0,
-                         "decay": "constant"},
-            "target": "h200"}
-        del job["accelerate"]["use_cpu"]
-        yaml = jobs.write_job(folder, job)
+        yaml = large_job(folder, {
+            "kind": "single", "ranks": 1, "precision": BF16, "tokens": tokens,
+            "rows": 1, "accumulation": 1, "full": False, "clip": 1.0,
+            "job": {}}, config, steps)
         self.plan(yaml, os.path.join(folder, "gpu.json"))
 
 

@@ -103,7 +103,7 @@ class Tools:
             return [json.loads(line) for line in f]
 
     def run_dry(self, plan, ranks, folder, *extra, module=None,
-                environment=None):
+                environment=None, values=True):
         """The log and the reports of all ranks. `module`: a folder with an
         accel-run and its CUDA module other than the build's."""
         exchange = os.path.join("/dev/shm", f"accel-dry-{os.getpid()}-"
@@ -113,7 +113,7 @@ class Tools:
         settings = {
             "LD_PRELOAD": os.path.join(self.runtime, "dry-gpu.so"),
             "LD_LIBRARY_PATH": os.path.join(self.runtime, "dry"),
-            "DRY_REPORT": report, "DRY_COMPUTE": "1",
+            "DRY_REPORT": report, **({"DRY_COMPUTE": "1"} if values else {}),
             "DRY_EXCHANGE": exchange, "DRY_TRACE": str(SETTLED),
             **(environment or {})}
         log = os.path.join(folder, "gpu.jsonl")
@@ -205,6 +205,39 @@ def in_time(tools, plan, report, target=cases.TARGET):
     return difference
 
 
+def as_reserved(tools, plan, measured):
+    """The allocator of the pinned torch holds as many bytes as predicted; the
+    stand-ins are of an H200, whose cuBLAS has larger workspaces than others."""
+    predicted = plan["predicted"]["memory"]["reserved_bytes"]
+    if tools.is_pinned and plan["target"] == cases.TARGET:
+        check(measured["reserved_peak_bytes"] == predicted,
+              f"reserved bytes: {measured['reserved_peak_bytes']}, predicted "
+              f"{predicted}")
+
+
+def examine_segments(tools, case):
+    """Models whose tensors are larger than the allocator's pages, without
+    values: bytes of segments that grow and of fixed ones."""
+    folder = os.path.join(tools.work, "segments-" + case["name"])
+    path = os.path.join(folder, "gpu.json")
+    text = []
+    for conf in ("expandable_segments:True", case["fixed"]):
+        plan = tools.plan(gpu_jobs.large_job(folder, case), path,
+                          "--allocator-conf", conf)
+        summary = os.path.join(folder, "summary.json")
+        _, reports = tools.run_dry(
+            path, case["ranks"], folder, "--summary", summary,
+            environment={"PYTORCH_CUDA_ALLOC_CONF": conf}, values=False)
+        in_order(reports)
+        with open(summary, encoding="utf-8") as f:
+            measured = json.load(f)["measured"]
+        as_reserved(tools, plan, measured)
+        memory = plan["predicted"]["memory"]
+        text.append(f"{memory['reserved_bytes'] / memory['peak_bytes']:.3f}")
+    shutil.rmtree(folder)
+    return f"{' '.join(text)} of the peak, to the byte"
+
+
 def examine(tools, case, table, update):
     """What is to be said of a case that holds; Wrong where it does not."""
     title = cases.name(case)
@@ -226,6 +259,7 @@ def examine(tools, case, table, update):
           in ((0,) if tools.is_pinned else gpu_check().KEPT_WORKSPACES),
           f"own bytes at the peak: {measured['own_peak_bytes']}, predicted "
           f"{memory['own_peak_bytes']}")
+    as_reserved(tools, plan, measured)
     if not plan.get("stages"):  # a stage waits for others, which no replay has
         in_time(tools, os.path.join(folder, "gpu.json"),
                 os.path.join(folder, "report.0"),
@@ -260,6 +294,7 @@ def examine_offload(tools, case):
     worst = same_values(got, want, tolerance)
     with open(summary, encoding="utf-8") as f:
         measured = json.load(f)["measured"]
+    as_reserved(tools, plan, measured)
     for key in ("own_peak_bytes", "host_bytes"):
         check(measured[key] == plan["predicted"]["memory"][key],
               f"{key}: {measured[key]}, predicted "
@@ -478,6 +513,8 @@ def main():
     listed.append(("move", examine_move, None))
     listed.append(("deterministic", examine_deterministic, None))
     listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
+    listed += [("segments-" + c["name"], examine_segments, c)
+               for c in gpu_jobs.SEGMENTS]
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:

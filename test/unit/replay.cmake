@@ -7,6 +7,10 @@ if(TARGET AccelReplay)
   set_source_files_properties(${_here}/IdleBlocksTest.cpp PROPERTIES
     SKIP_PRECOMPILE_HEADERS ON)
 endif()
+if(TARGET AccelSegments)
+  accel_unit_test(segments-test ${_here}/SegmentsTest.cpp
+    LINK AccelSegments AccelPlanFixture)
+endif()
 # c10's own allocator, which only the wheel with CUDA has.
 if(TARGET AccelReplay AND TARGET accel::torch_cuda AND
    EXISTS ${_torch}/include/c10/cuda/PeerToPeerAccess.h)

@@ -31,9 +31,16 @@ for executor in ("fsdp2", "fsdp1", "deepspeed"):
     assert growing["replayed_reserved_bytes"] != replayed
     print(f"{executor}: by replay, and other segments where they grow")
 own = memory("--executor", "accel-run")
-assert own["reserved_by"] == "estimate", own
+assert own["reserved_by"] == "replay", own
+assert own["reserved_bytes"] == own["replayed_reserved_bytes"], own
+assert own["peak_bytes"] < own["reserved_bytes"] < 1.2 * own["peak_bytes"], own
+assert own["reserved_bytes"] % (2 << 20) == 0, own
+fixed = memory("--executor", "accel-run", "--allocator-conf",
+               "expandable_segments:False")
+assert fixed["peak_bytes"] == own["peak_bytes"]
+assert fixed["reserved_bytes"] != own["reserved_bytes"], fixed
 assert own["allocator_retries"] is None
-print("accel-run: by estimate")
+print("accel-run: by replay, in segments that grow")
 # Tensors fit, and so do their segments if idle ones are returned.
 plain = memory("--executor", "fsdp2")
 tight = memory("--executor", "fsdp2", "--memory-budget",

@@ -491,10 +491,6 @@ private:
   void readAllocator() {
     if (options.allocatorConf.empty())
       return;
-    if (inputs.executor == FrameworkKind::AccelRun)
-      report(Severity::Error, notSupportedCode, {}, "",
-             "--allocator-conf: accel-run holds its memory by itself",
-             "leave it out");
     bool unsupported = false;
     const std::string wrong = replay::readAllocatorRules(
         options.allocatorConf, inputs.allocator, unsupported);

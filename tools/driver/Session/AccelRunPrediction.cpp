@@ -60,7 +60,9 @@ std::string exchangesOf(const plan::Plan &plan) {
 
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
-                                       int64_t ranksPerNode, plan::Plan &plan) {
+                                       int64_t ranksPerNode,
+                                       const replay::AllocatorRules *allocator,
+                                       plan::Plan &plan) {
   plan.generator = "accel-opt " ACCEL_VERSION;
   if (failed(buildPlan(module, plan)))
     return mlir::failure();
@@ -69,7 +71,9 @@ mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
   p.reservedBytes = p.deviceBytes = p.peakBytes;
   if (target) {
     plan.target = target->name;
-    p.reservedBytes = target->reservedBytes(p.peakBytes);
+    p.reservedBytes = allocator && target->kind == TargetKind::Cuda
+                          ? replaySegments(plan, *target, *allocator)
+                          : target->reservedBytes(p.peakBytes);
     p.deviceBytes = p.reservedBytes + target->contextBytes;
     predictTime(plan, *target, ranksPerNode);
   }
@@ -93,6 +97,11 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   p.hostBytes = own.hostBytes;
   p.reservedBytes = own.reservedBytes;
   p.deviceBytes = own.deviceBytes;
+  if (target && target->kind == TargetKind::Cuda) {
+    p.replayed = true;
+    p.replayedBytes = own.reservedBytes;
+    p.estimatedReservedBytes = target->reservedBytes(own.peakBytes);
+  }
   p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,
               b.logits,     b.gathered,  b.buffers};
   p.peakWhere = (own.peakWhere.empty() ? "the root" : own.peakWhere) + " (" +

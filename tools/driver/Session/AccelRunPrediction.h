@@ -8,6 +8,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/FrameworkSteps/StepEvaluator.h"
+#include "passes/Segments/Segments.h"
 #include "runtime/plan/Plan.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -15,10 +16,14 @@
 namespace accel {
 
 /// The plan of a module of phase `scheduled`, with what a rank holds; with a
-/// target also what its device holds and how long a step takes.
+/// target also what its device holds, and how long a step takes. Segments of
+/// CUDA devices are replayed by the allocator's rules; where those are null
+/// they are the target's share, which takes no time.
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
-                                       int64_t ranksPerNode, plan::Plan &plan);
+                                       int64_t ranksPerNode,
+                                       const replay::AllocatorRules *allocator,
+                                       plan::Plan &plan);
 
 /// Reports what is wrong with a plan that we made. False if there is anything.
 bool checkPlan(const plan::Plan &plan, const std::string &file,

@@ -83,11 +83,12 @@ private:
 
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
+    const replay::AllocatorRules allocator = session.ownAllocator();
     if (failed(runPhases(module, Phase::Sharded, Phase::Scheduled,
                          session.verification(), options.target)) ||
         !outputs.reached(module, Phase::Scheduled) ||
         failed(buildPredictedPlan(module, session.targetOrNone(),
-                                  session.ranksPerNode, plan)) ||
+                                  session.ranksPerNode, &allocator, plan)) ||
         !checkPlan(plan, options.config, engine))
       return false;
     warnIdleOffload(*session.inputs, plan, engine);
@@ -96,6 +97,9 @@ private:
 
   /// The configuration under its framework, and what would be better.
   bool evaluate() {
+    if (const StepPrediction &own = result.report.prediction;
+        session.own() && own.replayed)
+      steps.estimateIsOff(own.replayedBytes - own.estimatedReservedBytes);
     AdviceInputs in = {
         *session.inputs,
         options,

@@ -186,9 +186,17 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
                        session.verificationOfTried(),
                        session.options.target)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
-                                with.ranksPerNode, plan)))
+                                with.ranksPerNode, /*allocator=*/nullptr,
+                                plan)))
     return std::nullopt;
-  return accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
+  StepPrediction tried =
+      accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
+  if (tried.replayed) {
+    tried.replayed = false;
+    tried.reservedBytes += estimateOff;
+    tried.deviceBytes += estimateOff;
+  }
+  return tried;
 }
 
 std::optional<DecidedSteps::Edited>

@@ -8,6 +8,7 @@
 
 #include "dialects/Aten/OpaqueCalls.h"
 #include "passes/Pipeline/Phases.h"
+#include "passes/Segments/Segments.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Inputs/OffloadInputs.h"
@@ -65,6 +66,12 @@ std::optional<int64_t> Session::budgetBytes() const {
   return target->memoryBytes;
 }
 
+replay::AllocatorRules Session::ownAllocator() const {
+  return inputs && own() && !options.allocatorConf.empty()
+             ? inputs->allocator
+             : accelRunAllocator();
+}
+
 bool Session::asksForProgram() const { return options.emitsProgram(); }
 
 bool Session::load() {
@@ -75,6 +82,14 @@ bool Session::load() {
     return false;
   if (target && !checkFp8Target(*inputs, *target, engine))
     return false;
+  if (own() && !options.allocatorConf.empty() &&
+      (!target || target->kind != TargetKind::Cuda)) {
+    engine.error(notSupportedCode, "",
+                 "--allocator-conf: accel-run takes memory from torch's "
+                 "allocator on CUDA targets alone",
+                 "give a CUDA target, or leave it out");
+    return false;
+  }
   importing = importOptions(*inputs, options, targetOrNone());
   ranksPerNode = importing.ranksPerNode;
   if (!target) {

@@ -47,6 +47,9 @@ public:
   /// command line nor the target says.
   std::optional<int64_t> budgetBytes() const;
   bool own() const { return inputs->executor == FrameworkKind::AccelRun; }
+  /// The rules of the allocator that accel-run's program is planned for: as it
+  /// sets them up, unless the user sets them for it.
+  replay::AllocatorRules ownAllocator() const;
   /// accel-run's program is asked for: to be printed, or written.
   bool asksForProgram() const;
 

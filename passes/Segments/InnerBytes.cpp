@@ -1,0 +1,177 @@
+//===- InnerBytes.cpp - What CUDA operators need inside -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// As torch 2.15 asks its allocator for it, which the dry GPU shows (test/dry,
+// DRY_ALLOCATIONS). What cuDNN's engines take beside is known to cuDNN alone
+// and counted as nothing; so are tensors of a few bytes.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Segments/Segments.h"
+
+#include "runtime/plan/Exchanges.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace accel {
+
+namespace {
+
+constexpr int64_t kibi = 1024, mebi = 1024 * kibi;
+
+int64_t roundUp(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+class Reader {
+public:
+  Reader(const plan::Function &function, const plan::Instruction &instruction)
+      : function(function), instruction(instruction) {}
+
+  const plan::Slot *tensor(size_t argument) const {
+    if (argument >= instruction.args.size() ||
+        instruction.args[argument].kind != plan::Arg::Kind::Tensor)
+      return nullptr;
+    return &function.slots[instruction.args[argument].slot];
+  }
+  bool uses(size_t result) const {
+    return result < instruction.results.size() &&
+           instruction.results[result] >= 0;
+  }
+
+  const plan::Function &function;
+  const plan::Instruction &instruction;
+};
+
+int64_t numel(const plan::Slot &slot) {
+  int64_t n = 1;
+  for (int64_t size : slot.shape)
+    n *= size;
+  return n;
+}
+int64_t bytesOf(const plan::Slot &slot) {
+  return numel(slot) * plan::itemSize(slot.dtype);
+}
+
+/// Sizes of attention, however its tensors are laid out.
+struct Heads {
+  int64_t batch, heads, length, size, keyHeads, keyLength;
+  int64_t rows() const { return batch * heads * length; }
+};
+Heads headsOf(const plan::Slot &query, const plan::Slot &key,
+              bool tokensFirst) {
+  const std::vector<int64_t> &q = query.shape, &k = key.shape;
+  const size_t head = tokensFirst ? 2 : 1, token = tokensFirst ? 1 : 2;
+  return {q[0], q[head], q[token], q[3], k[head], k[token]};
+}
+
+/// Gradients of queries are summed up in f32 by the blocks of keys.
+void cudnnBackward(const Heads &h, InnerBytes &inner) {
+  inner.after = {{h.rows() * (h.size + 1) * 4}};
+}
+void flashBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
+  const int64_t rows = h.batch * h.heads * roundUp(h.length, 128);
+  const int64_t size = h.size <= 192 ? roundUp(h.size, 32) : 256;
+  std::vector<int64_t> sums = {rows * 4, rows * size * 4};
+  if (h.keyHeads != h.heads) // each head's, before they are added up
+    sums.insert(sums.end(), 2,
+                h.batch * h.heads * h.keyLength * h.size *
+                    plan::itemSize(dtype));
+  inner.after = {std::move(sums)};
+}
+void efficientBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
+  constexpr int64_t block = 64, header = 16;
+  const int64_t blocks = h.batch * h.heads *
+                         (roundUp(h.length, block) / block) *
+                         (roundUp(h.size, block) / block);
+  const int64_t row = h.rows() * 4;
+  if (dtype == plan::DType::F32) // products of gradients and outputs, their sum
+    inner.after.push_back({h.rows() * h.size * 4, row, row});
+  inner.after.push_back({row, blocks * (header + block * block * 4)});
+}
+
+bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
+  const bool backward = name.ends_with("_backward");
+  const bool cudnn = name.find("cudnn_attention") != name.npos;
+  const bool flash = name.find("flash_attention") != name.npos;
+  const bool efficient = name.find("efficient_attention") != name.npos;
+  if (!cudnn && !flash && !efficient)
+    return false;
+  const plan::Slot *query = reader.tensor(backward ? 1 : 0);
+  const plan::Slot *key = reader.tensor(backward ? 2 : 1);
+  if (!query || !key || query->shape.size() != 4 || key->shape.size() != 4)
+    return true;
+  const Heads heads =
+      headsOf(*query, *key, name.find("scaled_dot") == name.npos);
+  if (!backward) {
+    if (!reader.uses(1)) // logsumexp
+      inner.after = {{heads.rows() * 4}};
+  } else if (cudnn) {
+    cudnnBackward(heads, inner);
+  } else if (flash) {
+    flashBackward(heads, query->dtype, inner);
+  } else {
+    efficientBackward(heads, query->dtype, inner);
+  }
+  return true;
+}
+
+} // namespace
+
+int64_t gemmWorkspace(double capability) {
+  return capability == 9.0 ? 32 * mebi : 8 * mebi + 128 * kibi;
+}
+
+InnerBytes innerBytes(const plan::Function &function,
+                      const plan::Instruction &instruction, double capability) {
+  InnerBytes inner;
+  std::string_view name = instruction.op;
+  const size_t scope = name.find("::");
+  name = name.substr(0, name.find('.', scope));
+  const Reader reader(function, instruction);
+  if (instruction.kind == plan::Instruction::Kind::Opaque ||
+      plan::isExchange(instruction)) {
+    if (instruction.workspaceBytes > 0)
+      inner.after = {{instruction.workspaceBytes}};
+    return inner;
+  }
+  if (attention(name, reader, inner))
+    return inner;
+  const plan::Slot *self = reader.tensor(0);
+  if (!self)
+    return inner;
+  const int64_t rows =
+      self->shape.empty()
+          ? 1
+          : numel(*self) / std::max<int64_t>(self->shape.back(), 1);
+  auto allocates = [&](int64_t bytes) { inner.after.push_back({bytes}); };
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm") {
+    allocates(gemmWorkspace(capability));
+  } else if (name == "aten::addmm") {
+    // A bias is added by cuBLASLt, with a workspace of its own.
+    allocates(self->shape.size() == 1 ? mebi : gemmWorkspace(capability));
+  } else if (name == "aten::_grouped_mm") {
+    // One kernel for all experts, with descriptors for each multiprocessor of
+    // Hopper; else a matmul for each.
+    constexpr int64_t descriptors = 132 * 512;
+    allocates(self->dtype == plan::DType::BF16 ? descriptors
+                                               : gemmWorkspace(capability));
+  } else if (name == "aten::_softmax_backward_data") {
+    allocates(bytesOf(*self));
+  } else if (name == "aten::sort") {
+    allocates(numel(*self) * plan::itemSize(plan::DType::I64));
+  } else if (name == "accel::dropout") {
+    inner.before = {numel(*self)}; // what stays
+  } else if (name == "aten::_fused_rms_norm" && !reader.uses(1)) {
+    allocates(rows * 4);
+  } else if (name == "aten::native_layer_norm") {
+    inner.after.emplace_back();
+    for (size_t statistic : {1, 2})
+      if (!reader.uses(statistic))
+        inner.after.back().push_back(rows * 4);
+  }
+  return inner;
+}
+
+} // namespace accel

@@ -1,0 +1,39 @@
+//===- Segments.cpp - What the allocator holds for a plan -----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Segments/Segments.h"
+
+#include <algorithm>
+
+namespace accel {
+
+replay::AllocatorRules accelRunAllocator() {
+  replay::AllocatorRules rules;
+  rules.expandableSegments = true;
+  return rules;
+}
+
+int64_t replaySegments(const plan::Plan &plan, const Target &target,
+                       const replay::AllocatorRules &rules) {
+  constexpr int mostSteps = 6;
+  int64_t most = 0;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
+    PlanTensors tensors(plan, stage, target.capability);
+    replay::Replay replay(rules);
+    for (int step = 0; step < mostSteps && !replay.settled(); ++step) {
+      tensors.step();
+      replay.play(tensors.problem());
+    }
+    if (plan.evalOf(stage) >= 0) {
+      tensors.evaluate();
+      tensors.step();
+      replay.play(tensors.problem());
+    }
+    most = std::max(most, replay.result().statistics.reservedPeak);
+  }
+  return most;
+}
+
+} // namespace accel

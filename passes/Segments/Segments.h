@@ -1,0 +1,67 @@
+//===- Segments.h - What the allocator holds for a plan ---------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// accel-run takes a CUDA device's memory from torch's caching allocator, and
+// its plan says in which order: shards and states, then of each step the
+// buffers of units, values, what the operators of a call make and drop, and
+// what they need inside. Played through the allocator's rules (passes/Replay)
+// that is what the process holds of the device.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_SEGMENTS_SEGMENTS_H
+#define ACCEL_PASSES_SEGMENTS_SEGMENTS_H
+
+#include "passes/Replay/Replay.h"
+#include "passes/Targets/Target.h"
+#include "runtime/plan/Plan.h"
+
+#include <memory>
+
+namespace accel {
+
+/// The allocator as accel-run sets it up where the user has not.
+replay::AllocatorRules accelRunAllocator();
+
+/// What an operator allocates inside and drops before it returns: cuBLAS's
+/// workspace, partial gradients of attention, results that nobody uses.
+struct InnerBytes {
+  std::vector<int64_t> before; // its results are made
+  /// One after the other, once they are made: what is there at once.
+  std::vector<std::vector<int64_t>> after;
+};
+/// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
+int64_t gemmWorkspace(double capability);
+InnerBytes innerBytes(const plan::Function &function,
+                      const plan::Instruction &instruction, double capability);
+
+/// The tensors of a rank of `stage` as its CPU thread asks for them: from its
+/// start, step by step.
+class PlanTensors {
+public:
+  PlanTensors(const plan::Plan &plan, int stage, double capability);
+  ~PlanTensors();
+  PlanTensors(const PlanTensors &) = delete;
+  PlanTensors &operator=(const PlanTensors &) = delete;
+
+  /// One optimizer step.
+  void step();
+  /// The evaluation, where the plan has one.
+  void evaluate();
+  const replay::Problem &problem() const;
+
+private:
+  class Recorder;
+  std::unique_ptr<Recorder> recorder;
+};
+
+/// Bytes of segments at their peak: steps until nothing changes any more, an
+/// evaluation and a step. Of a pipeline those of the stage that holds most.
+int64_t replaySegments(const plan::Plan &plan, const Target &target,
+                       const replay::AllocatorRules &rules);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_SEGMENTS_SEGMENTS_H

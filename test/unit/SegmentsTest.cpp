@@ -1,0 +1,155 @@
+//===- SegmentsTest.cpp - What the allocator holds for a plan -------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// That torch's allocator is asked for these tensors and holds these bytes is
+// tested on the dry GPU (test/dry/run.py -k segments).
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Segments/Segments.h"
+#include "test/unit/PlanFixture.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::plan;
+
+namespace {
+
+/// Bytes that are live after each event of a problem.
+struct Levels {
+  explicit Levels(const replay::Problem &problem)
+      : bytes(static_cast<size_t>(problem.tensors)) {
+    for (const replay::Event &event : problem.events) {
+      if (event.action == replay::Action::StepEnd) {
+        ends.push_back(live);
+      } else if (event.action == replay::Action::Allocate) {
+        live += bytes[event.tensor] = event.bytes;
+        peak = std::max(peak, live);
+      } else {
+        live -= bytes[event.tensor];
+      }
+    }
+  }
+  std::vector<int64_t> bytes, ends; // by tensor, of steps
+  int64_t live = 0, peak = 0;
+};
+
+Target cuda() {
+  Target target;
+  target.kind = TargetKind::Cuda;
+  target.capability = 9.0;
+  return target;
+}
+
+class SegmentsOfPlan : public testing::TestWithParam<test::Size> {};
+
+TEST_P(SegmentsOfPlan, TensorsAreThoseOfTheMemoryModel) {
+  const Plan plan = test::makePlan(GetParam());
+  PlanTensors tensors(plan, 0, cuda().capability);
+  for (int step = 0; step < 3; ++step)
+    tensors.step();
+  tensors.evaluate();
+  EXPECT_EQ(replay::verify(tensors.problem()), "");
+  const Levels levels(tensors.problem());
+  ASSERT_EQ(levels.ends.size(), 3U);
+  // What stays is what persists, and a few numbers.
+  for (int64_t end : levels.ends) {
+    EXPECT_GE(end, plan.predicted.persistentBytes);
+    EXPECT_LE(end, plan.predicted.persistentBytes + 4096);
+  }
+  EXPECT_EQ(levels.live, levels.ends.back());
+  // At the peak there can be one workspace beside the rank's own buffers.
+  EXPECT_GE(levels.peak, plan.predicted.ownPeakBytes);
+  EXPECT_LE(levels.peak, plan.predicted.ownPeakBytes + 4096 +
+                             gemmWorkspace(cuda().capability));
+}
+
+TEST_P(SegmentsOfPlan, SegmentsHoldTheTensors) {
+  const Plan plan = test::makePlan(GetParam());
+  const int64_t growing = replaySegments(plan, cuda(), accelRunAllocator());
+  const int64_t fixed = replaySegments(plan, cuda(), {});
+  EXPECT_GE(growing, plan.predicted.ownPeakBytes);
+  EXPECT_GE(fixed, plan.predicted.ownPeakBytes);
+  EXPECT_EQ(growing % (2 << 20), 0);
+  Target older = cuda();
+  older.capability = 8.0; // smaller workspaces
+  EXPECT_LE(replaySegments(plan, older, accelRunAllocator()), growing);
+}
+
+test::Size wide() {
+  test::Size size;
+  size.hidden = 512;
+  size.feedForward = 2048;
+  size.keyValue = 256;
+  size.vocab = 8192;
+  size.tokens = 1024;
+  return size;
+}
+test::Size accumulated() {
+  test::Size size = wide();
+  size.accumulation = 3;
+  size.gather = size.reduce = DType::BF16;
+  return size;
+}
+test::Size whole() {
+  test::Size size = wide();
+  size.whole = true;
+  return size;
+}
+
+INSTANTIATE_TEST_SUITE_P(Segments, SegmentsOfPlan,
+                         testing::Values(test::Size(), wide(), accumulated(),
+                                         whole()));
+
+/// As torch 2.15 was seen to ask for, by shape.
+TEST(InnerBytes, OfAttentionsBackward) {
+  auto inner = [](const std::string &op, DType dtype,
+                  std::vector<int64_t> query, std::vector<int64_t> key) {
+    test::FunctionBuilder f("f");
+    const int g = f.input(dtype, query), q = f.input(dtype, query);
+    const int k = f.input(dtype, key), v = f.input(dtype, key);
+    f.make(op, {g, q, k, v}, dtype, query);
+    const Function function = f.finish({});
+    return innerBytes(function, function.instructions[0], 9.0).after;
+  };
+  using Bytes = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(inner("aten::_scaled_dot_product_cudnn_attention_backward",
+                  DType::BF16, {2, 4, 32, 32}, {2, 4, 32, 32}),
+            Bytes({{33792}}));
+  EXPECT_EQ(inner("aten::_scaled_dot_product_efficient_attention_backward",
+                  DType::F32, {2, 5, 17, 8}, {2, 5, 17, 8}),
+            Bytes({{5440, 680, 680}, {680, 164000}}));
+  EXPECT_EQ(inner("aten::_scaled_dot_product_efficient_attention_backward",
+                  DType::BF16, {2, 3, 32, 24}, {2, 3, 32, 24}),
+            Bytes({{768, 98400}}));
+  // Tokens come before heads, and each head has its gradient of shared keys.
+  EXPECT_EQ(inner("aten::_flash_attention_backward", DType::BF16,
+                  {2, 32, 4, 16}, {2, 32, 2, 16}),
+            Bytes({{4096, 131072, 8192, 8192}}));
+}
+
+TEST(InnerBytes, OfMatmulsAndMasks) {
+  test::FunctionBuilder f("f");
+  const int bias = f.input(DType::BF16, {64}), a = f.input(DType::BF16, {8, 8});
+  f.make("aten::mm", {a, a}, DType::BF16, {8, 8});
+  f.make("aten::addmm", {bias, a, a}, DType::BF16, {8, 64});
+  f.make("aten::addmm", {a, a, a}, DType::BF16, {8, 8});
+  f.make("aten::mul.Tensor", {a, a}, DType::BF16, {8, 8});
+  f.make("accel::dropout", {a}, DType::BF16, {8, 8});
+  const Function function = f.finish({});
+  auto inner = [&](int i, double capability) {
+    return innerBytes(function, function.instructions[i], capability);
+  };
+  using Bytes = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(inner(0, 9.0).after, Bytes({{33554432}}));
+  EXPECT_EQ(inner(0, 8.0).after, Bytes({{8519680}}));
+  EXPECT_EQ(inner(1, 9.0).after, Bytes({{1048576}}));
+  EXPECT_EQ(inner(2, 9.0).after, Bytes({{33554432}}));
+  EXPECT_TRUE(inner(3, 9.0).after.empty());
+  EXPECT_EQ(inner(4, 9.0).before, std::vector<int64_t>({64}));
+}
+
+} // namespace
