@@ -23,7 +23,8 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
     calls for each stage, in turns: calls are marked with the number of their
     stretch, units with its rank's stage. A parameter that two chunks of one
     stage read is an error. One with `split_backward` marks the graph with
-    `sharding.split_backward`.
+    `sharding.split_backward`; of two chunks the second ones are then in the
+    opposite order of the stages (zb-v).
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
@@ -36,7 +37,7 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
 def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
   let summary = "part a backward into that of inputs and that of weights";
   let description = [{
-    Where the graph has `sharding.split_backward` (zb-h1): `@F.backward` keeps
+    Where the graph has `sharding.split_backward` (zb-h1, zb-v): `@F.backward` keeps
     what gradients of inputs are made of, and `@F.backward.weights` has the
     rest, which makes gradients of parameters. What both need is made once: it
     is a result of the first and an argument of the second, a saved value with

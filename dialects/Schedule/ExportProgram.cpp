@@ -351,6 +351,12 @@ void Exporter::convert(Operation *at) {
         instruction.timepoint = flights.size();
         flights[op.getInflight()] = program.instructions.size() - 1;
       })
+      .Case([&](HandOverOp op) {
+        plan::ProgramInstruction &instruction =
+            add(op, ProgramInstructionKind::Send);
+        instruction.inputs = {values.lookup(op.getValue())};
+        instruction.shift = static_cast<int>(op.getShift());
+      })
       .Case([&](SaveStartOp op) {
         plan::ProgramInstruction &instruction =
             add(op, ProgramInstructionKind::Offload);

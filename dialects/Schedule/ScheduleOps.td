@@ -283,8 +283,8 @@ def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {
   let description = [{
     To the stage `by` stages after this one: 1, or -1 for a gradient. Messages
     between two stages arrive in the order in which they are sent. Where stages
-    have several chunks of the model, the first stage's next chunk follows the
-    last stage's.
+    have several chunks of the model, the next chunk is meant: the first stage's
+    next one follows the last stage's, or by zb-v its own.
 
     ```mlir
     %3 = schedule.send_start %2 by 1 on send
@@ -297,6 +297,24 @@ def Schedule_SendStartOp : Schedule_Op<"send_start", [HasParent<"ProgramOp">]> {
   let assemblyFormat = [{
     $value `by` $shift `on` custom<Stream>($stream) attr-dict
     `:` type($value) `->` type($inflight)
+  }];
+  let hasVerifier = 1;
+}
+
+def Schedule_HandOverOp : Schedule_Op<"hand_over", [HasParent<"ProgramOp">]> {
+  let summary = "copies an activation for the next chunk of the same stage";
+  let description = [{
+    For the chunk `by` chunks after this one, whose program receives the copy:
+    1, or -1 for a gradient.
+
+    ```mlir
+    schedule.hand_over %2 by 1 : !schedule.buffer<65536, tensor<2x64x128xf32>>
+    ```
+  }];
+  let arguments = (ins Schedule_BufferType:$value, I64Attr:$shift,
+                       DefaultValuedAttr<Schedule_StreamAttr, "Stream::Compute">:$stream);
+  let assemblyFormat = [{
+    $value `by` $shift (`on` custom<Stream>($stream)^)? attr-dict `:` type($value)
   }];
   let hasVerifier = 1;
 }

@@ -265,6 +265,10 @@ LogicalResult SendStartOp::verify() {
   return verifyInflight(*this, getInflight().getType(), {getValue()});
 }
 
+LogicalResult HandOverOp::verify() {
+  return verifyMessage(*this, getValue(), static_cast<int64_t>(getShift()));
+}
+
 LogicalResult ReceiveOp::verify() {
   return verifyMessage(*this, getValue(), static_cast<int64_t>(getShift()));
 }

@@ -103,28 +103,32 @@ void JobReader::readPipeline(JobConfig &job) {
   Setting<std::string> schedule;
   fields->choice("schedule", schedule,
                  {"1f1b", "interleaved-1f1b", "gpipe", "zb-h1", "zb-v"});
-  const bool interleaved = *schedule == "interleaved-1f1b";
-  const bool split = *schedule == "zb-h1";
-  if (schedule.written() && !interleaved && !split && *schedule != "1f1b") {
+  if (*schedule == "gpipe") {
     fields->error(notSupportedCode, "schedule",
-                  "accel-run does not run a pipeline by " + *schedule,
-                  "write 1f1b, interleaved-1f1b or zb-h1; accel-opt pipeline "
-                  "shows what the others take");
+                  "accel-run does not run a pipeline by gpipe",
+                  "write 1f1b, interleaved-1f1b, zb-h1 or zb-v; accel-opt "
+                  "pipeline shows what it takes");
     return;
   }
-  if (split)
+  const bool interleaved = *schedule == "interleaved-1f1b";
+  const bool returns = *schedule == "zb-v";
+  if (returns || *schedule == "zb-h1")
     job.splitBackward = {true, Origin::Written, schedule.key, schedule.at, ""};
   Setting<int64_t> &chunks = job.pipelineChunks;
-  if (interleaved)
+  if (returns || interleaved)
     chunks = {2, Origin::Written, schedule.key, schedule.at, ""};
   fields->integer("chunks", chunks, 1, 1 << 10);
-  if (schedule.written() && interleaved != (*chunks > 1))
-    fields->error("invalid-value", "chunks",
-                  *schedule +
-                      (interleaved ? " has at least 2 chunks in each stage, "
-                                     "this is "
-                                   : " has one chunk in each stage, this is ") +
-                      std::to_string(*chunks),
-                  interleaved ? "write 2 or more, or schedule: 1f1b"
-                              : "write schedule: interleaved-1f1b");
+  if (!schedule.written())
+    return;
+  if (returns ? *chunks != 2 : interleaved != (*chunks > 1))
+    fields->error(
+        "invalid-value", "chunks",
+        *schedule +
+            (returns       ? " has 2 chunks in each stage, this is "
+             : interleaved ? " has at least 2 chunks in each stage, this is "
+                           : " has one chunk in each stage, this is ") +
+            std::to_string(*chunks),
+        returns       ? "leave chunks out, or write schedule: interleaved-1f1b"
+        : interleaved ? "write 2 or more, or schedule: 1f1b"
+                      : "write schedule: interleaved-1f1b");
 }

@@ -6,7 +6,7 @@
 #include "passes/Export/BuildPlan.h"
 
 #include "dialects/Schedule/Convert.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/PipelineSchedules/Schedule.h"
@@ -14,7 +14,6 @@
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
-#include <optional>
 
 using namespace mlir;
 
@@ -32,7 +31,8 @@ public:
     for (auto program : module.getOps<schedule::ProgramOp>())
       if (failed(addProgram(program)))
         return failure();
-    addOrders();
+    if (failed(addOrders()))
+      return failure();
     if (plan.stepOf(0).empty())
       return module.emitError(
           "the module has no schedule.program to train with");
@@ -73,64 +73,81 @@ private:
   }
 
   /// In which order the stages run the parts of their programs.
-  void addOrders() {
+  LogicalResult addOrders() {
     if (plan.stages.empty())
-      return;
+      return success();
+    plan.schedule =
+        sharding::scheduleOf(sharding::findOnly<sharding::GraphOp>(module));
+    const plan::ChunkLayout layout = plan::chunkLayoutOf(plan);
     pipeline::Problem problem;
-    problem.chunks = plan.numChunks();
-    const bool split = sharding::findOnly<sharding::GraphOp>(module)->hasAttr(
-        sharding::splitBackwardAttr);
-    problem.kind = split                ? pipeline::Kind::ZbH1
-                   : problem.chunks > 1 ? pipeline::Kind::Interleaved
-                                        : pipeline::Kind::OneFOneB;
-    problem.stages = plan.numStages() * problem.chunks;
+    problem.kind = pipeline::findKind(plan.schedule)->kind;
+    problem.chunks = layout.chunks;
+    problem.stages = layout.count();
     problem.microBatches = static_cast<int>(plan.job.accumulation);
+    if (std::string why = pipeline::check(problem); !why.empty())
+      return module.emitError("no order of the stages: ") << why;
     const pipeline::Schedule made = pipeline::makeSchedule(problem);
-    plan.schedule = pipeline::describe(problem.kind).name;
-    for (size_t stage = 0; stage < plan.stages.size(); ++stage)
-      addOrder(static_cast<int>(stage), made.ranks[stage]);
+    for (int stage = 0; stage < layout.stages; ++stage)
+      addOrder(stage, layout, made.ranks[stage]);
+    return success();
   }
 
-  void addOrder(int index, const std::vector<pipeline::Action> &actions) {
+  void addOrder(int index, const plan::ChunkLayout &layout,
+                const std::vector<pipeline::Action> &actions) {
     plan::Stage &stage = plan.stages[index];
     // A stage of several chunks awaits what a backward has sent behind its next
     // one: the two stages that send each other gradients would wait for ever.
     // Sums with other stages, of the last micro-batches, follow all backwards.
     const int64_t last = plan.job.accumulation - 1;
-    std::optional<plan::StageAction> sent;
-    auto settle = [&] {
-      if (sent && plan.numChunks() > 1 && sent->microBatch < last)
-        stage.order.push_back(*sent);
-      sent.reset();
+    struct Sent {
+      plan::StageAction settle;
+      bool followed = false; // by another backward
+      bool finished = false; // gradients of parameters are made too
     };
+    std::vector<Sent> sent;
+    auto settle = [&] {
+      std::erase_if(sent, [&](const Sent &one) {
+        if (one.followed && one.finished)
+          stage.order.push_back(one.settle);
+        return one.followed && one.finished;
+      });
+    };
+    const bool split = plan::splitsBackward(plan.schedule);
     for (const pipeline::Action &action : actions) {
-      plan::StageAction part = {plan::Part::Forward, action.microBatch,
-                                action.stage / plan.numStages()};
-      if (action.pass == pipeline::Pass::Forward ||
-          action.pass == pipeline::Pass::BackwardWeight) {
-        if (action.pass == pipeline::Pass::BackwardWeight)
-          part.part = plan::Part::Weights;
-        stage.order.push_back(part);
-        continue;
-      }
-      part.part = plan::Part::Backward;
+      const plan::StageAction part = {partOf(action.pass), action.microBatch,
+                                      layout.chunkOf(action.stage)};
       stage.order.push_back(part);
+      if (part.part == plan::Part::Forward)
+        continue;
+      const plan::StageAction settlement = {plan::Part::Settle, part.microBatch,
+                                            part.chunk};
+      for (Sent &one : sent) {
+        one.followed |= part.part == plan::Part::Backward;
+        one.finished |= one.settle == settlement;
+      }
       settle();
-      part.part = plan::Part::Settle;
-      sent = part;
+      if (part.part == plan::Part::Backward && layout.chunks > 1 &&
+          part.microBatch < last)
+        sent.push_back({settlement, false, !split});
     }
-    settle();
-    for (int chunk = 0; plan.numChunks() > 1 && chunk < plan.numChunks();
-         ++chunk)
+    for (const Sent &one : sent)
+      stage.order.push_back(one.settle);
+    for (int chunk = 0; layout.chunks > 1 && chunk < layout.chunks; ++chunk)
       stage.order.push_back({plan::Part::Settle, last, chunk});
     // The first chunk's has the norm.
-    for (int chunk = 0; chunk < plan.numChunks(); ++chunk) {
+    for (int chunk = 0; chunk < layout.chunks; ++chunk) {
       const int program = plan.programOf(index, chunk, last);
       if (partsOf(plan.programs[program]).size() - 1 >
           plan.positionOf(plan::Part::Update))
         stage.order.push_back({plan::Part::Update, last, chunk});
     }
     countFrames(index);
+  }
+
+  static plan::Part partOf(pipeline::Pass pass) {
+    return pass == pipeline::Pass::Forward          ? plan::Part::Forward
+           : pass == pipeline::Pass::BackwardWeight ? plan::Part::Weights
+                                                    : plan::Part::Backward;
   }
 
   void countFrames(int index) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/BuildSkeleton.h"
 
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "dialects/Sharding/Spec.h"
 #include "passes/Frameworks/Fp8Layers.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -398,17 +398,17 @@ private:
                        " times the even share of rows",
                    experts.getBecause()));
     if (auto request = sharding::findRequest(module, "pipeline");
-        request && graph->hasAttr(sharding::splitBackwardAttr))
+        request && sharding::scheduleOf(graph) != plan::oneFOneB) {
+      std::string schedule = sharding::scheduleOf(graph);
+      const bool split = plan::splitsBackward(schedule);
+      if (const int64_t chunks = sharding::chunksOf(graph); chunks > 1)
+        schedule += ", " + std::to_string(chunks) +
+                    " chunks of the model in each stage";
+      if (split)
+        schedule += ", gradients of weights behind those of inputs";
       plan.decisions.push_back(
-          decision("pipeline", "job",
-                   "zb-h1, gradients of weights behind those of inputs",
-                   request.getBecause()));
-    else if (request && sharding::chunksOf(graph) > 1)
-      plan.decisions.push_back(decision(
-          "pipeline", "job",
-          "interleaved-1f1b, " + std::to_string(sharding::chunksOf(graph)) +
-              " chunks of the model in each stage",
-          request.getBecause()));
+          decision("pipeline", "job", schedule, request.getBecause()));
+    }
     if (auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr))
       for (auto [stage, because] :
            llvm::enumerate(reasons.getAsRange<sharding::BecauseAttr>()))
@@ -430,10 +430,11 @@ private:
   /// Of a chunk's number in the model: "stage 1", "stage 1, chunk 1".
   static std::string chunkName(sharding::GraphOp graph, int64_t chunk) {
     auto reasons = graph->getAttrOfType<ArrayAttr>(sharding::stagesAttr);
-    const int64_t stages =
-        static_cast<int64_t>(reasons.size()) / sharding::chunksOf(graph);
-    return plan::chunkName(static_cast<int>(chunk % stages),
-                           static_cast<int>(chunk / stages));
+    const plan::ChunkLayout layout =
+        sharding::chunkLayoutOf(graph, static_cast<int64_t>(reasons.size()) /
+                                           sharding::chunksOf(graph));
+    return plan::chunkName(layout.stageOf(static_cast<int>(chunk)),
+                           layout.chunkOf(static_cast<int>(chunk)));
   }
 
   static std::string factorText(sharding::ExpertsAttr experts) {

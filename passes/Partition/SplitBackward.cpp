@@ -6,7 +6,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Layout.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "passes/Differentiate/Joint.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -249,7 +249,7 @@ struct SplitBackwardPass
   void runOnOperation() override {
     mlir::ModuleOp module = getOperation();
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
-    if (!graph || !graph->hasAttr(sharding::splitBackwardAttr))
+    if (!plan::splitsBackward(sharding::scheduleOf(graph)))
       return;
     const SymbolTable symbols(module);
     for (auto function : llvm::to_vector(module.getOps<func::FuncOp>())) {

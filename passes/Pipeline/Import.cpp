@@ -54,14 +54,17 @@ public:
     else if (accelerate.contextSends.value && framework.eager())
       request(contextSendsRequest, {},
               because(accelerate.contextSends, "cp_comm_strategy"));
+    SmallVector<NamedAttribute> pipeline;
     if (*job.pipelineChunks > 1)
-      request(
-          "pipeline",
-          {b.getNamedAttr("chunks", b.getI64IntegerAttr(*job.pipelineChunks))},
-          because(job.pipelineChunks, "chunks of the pipeline"));
+      pipeline.push_back(
+          b.getNamedAttr("chunks", b.getI64IntegerAttr(*job.pipelineChunks)));
     if (*job.splitBackward)
-      request("pipeline", {b.getNamedAttr("split_backward", b.getUnitAttr())},
-              because(job.splitBackward, "schedule of the pipeline"));
+      pipeline.push_back(b.getNamedAttr("split_backward", b.getUnitAttr()));
+    if (!pipeline.empty())
+      request("pipeline", pipeline,
+              *job.splitBackward
+                  ? because(job.splitBackward, "schedule of the pipeline")
+                  : because(job.pipelineChunks, "chunks of the pipeline"));
     requestPrefetch();
     requestAccumulation();
     requestCompile();

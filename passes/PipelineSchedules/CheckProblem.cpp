@@ -58,6 +58,13 @@ const KindDescription &describe(Kind kind) {
   return kinds()[static_cast<size_t>(kind)];
 }
 
+const KindDescription *findKind(const std::string &name) {
+  for (const KindDescription &kind : kinds())
+    if (kind.name == name)
+      return &kind;
+  return nullptr;
+}
+
 std::string check(const Problem &problem) {
   const std::string name = describe(problem.kind).name;
   if (problem.stages < 1 || problem.chunks < 1 || problem.microBatches < 1)

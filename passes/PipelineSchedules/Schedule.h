@@ -27,6 +27,8 @@
 #ifndef ACCEL_PASSES_PIPELINESCHEDULES_SCHEDULE_H
 #define ACCEL_PASSES_PIPELINESCHEDULES_SCHEDULE_H
 
+#include "runtime/plan/Chunks.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,6 +44,8 @@ struct KindDescription {
 };
 const std::vector<KindDescription> &kinds();
 const KindDescription &describe(Kind kind);
+/// Null where no kind has the name.
+const KindDescription *findKind(const std::string &name);
 
 struct Problem {
   Kind kind = Kind::OneFOneB;
@@ -50,10 +54,9 @@ struct Problem {
   int microBatches = 1;
 
   int ranks() const { return stages / chunks; }
-  /// Round and round the ranks; zb-v comes back the way it went.
   int rankOf(int stage) const {
-    return kind == Kind::ZbV && stage >= ranks() ? stages - 1 - stage
-                                                 : stage % ranks();
+    return plan::ChunkLayout(ranks(), chunks, describe(kind).name)
+        .stageOf(stage);
   }
 };
 

@@ -6,7 +6,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Schedule/Schedule.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
@@ -35,9 +35,9 @@ namespace {
 
 class StageCutter {
 public:
-  StageCutter(mlir::ModuleOp module, int64_t stages, int64_t chunks,
+  StageCutter(mlir::ModuleOp module, plan::ChunkLayout layout,
               bool splitBackward, const Target &target)
-      : module(module), symbols(module), stages(stages), chunks(chunks),
+      : module(module), symbols(module), layout(layout),
         splitBackward(splitBackward), target(target) {}
 
   LogicalResult run() {
@@ -55,7 +55,7 @@ public:
         return failure();
       problem.calls.push_back({nameOf(call), *seconds, 0, 0});
     }
-    problem.stages.resize(stages * chunks);
+    problem.stages.resize(layout.count());
     const pipeline::StageCut cut = pipeline::cutStages(problem);
     if (!cut.problem.empty())
       return graph.emitOpError("cannot be cut into stages: ") << cut.problem;
@@ -74,13 +74,14 @@ public:
       llvm::raw_string_ostream(why)
           << llvm::format("%.3g", 1e3 * seconds)
           << " ms a micro-batch; the slowest "
-          << (chunks > 1 ? "chunk" : "stage") << " takes "
+          << (layout.chunks > 1 ? "chunk" : "stage") << " takes "
           << llvm::format("%.3g", 1e3 * cut.seconds) << " ms";
       reasons.push_back(sharding::BecauseAttr::get(module.getContext(), why));
     }
     graph->setAttr(sharding::stagesAttr, builder.getArrayAttr(reasons));
-    if (chunks > 1)
-      graph->setAttr(sharding::chunksAttr, builder.getI64IntegerAttr(chunks));
+    if (layout.chunks > 1)
+      graph->setAttr(sharding::chunksAttr,
+                     builder.getI64IntegerAttr(layout.chunks));
     if (splitBackward)
       graph->setAttr(sharding::splitBackwardAttr, builder.getUnitAttr());
     return placeUnits();
@@ -157,16 +158,18 @@ private:
     }
     // A rank would have the parameter's gradient from two programs.
     for (auto &[fqn, readers] : stagesOfParam) {
-      llvm::SmallSet<int64_t, 4> ranks;
+      llvm::SmallSet<int, 4> ranks;
       for (int64_t reader : readers)
-        if (!ranks.insert(reader % stages).second) {
+        if (const int stage = layout.stageOf(static_cast<int>(reader));
+            !ranks.insert(stage).second) {
           auto request = sharding::findRequest(module, "pipeline");
           return emitError(request ? request.getLoc() : module.getLoc())
-                 << "chunk " << reader / stages
-                 << " and an earlier chunk of stage " << reader % stages
-                 << " both read '" << fqn
-                 << "', which is not planned; fewer chunks, or pp of another "
-                    "size, part them";
+                 << "chunk " << layout.chunkOf(static_cast<int>(reader))
+                 << " and an earlier chunk of stage " << stage << " both read '"
+                 << fqn << "', which is not planned; "
+                 << (layout.returns
+                         ? "another schedule parts them"
+                         : "fewer chunks, or pp of another size, part them");
         }
     }
     for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>()))
@@ -202,8 +205,9 @@ private:
         last.setName((unit.getName() + suffix).str());
       }
       last.setParamsAttr(builder.getArrayAttr(params));
-      last->setAttr(sharding::stageAttr,
-                    builder.getI64IntegerAttr(stage % stages));
+      last->setAttr(
+          sharding::stageAttr,
+          builder.getI64IntegerAttr(layout.stageOf(static_cast<int>(stage))));
       gatherTwice(last);
       first = false;
     };
@@ -231,10 +235,11 @@ private:
   }
 
   /// "@stage1", "@stage1.chunk1-tied".
-  std::string suffixOf(int64_t chunk, bool tied) const {
-    std::string suffix = "@stage" + std::to_string(chunk % stages);
-    if (chunk >= stages)
-      suffix += ".chunk" + std::to_string(chunk / stages);
+  std::string suffixOf(int64_t number, bool tied) const {
+    const int place = static_cast<int>(number);
+    std::string suffix = "@stage" + std::to_string(layout.stageOf(place));
+    if (const int chunk = layout.chunkOf(place))
+      suffix += ".chunk" + std::to_string(chunk);
     return tied ? suffix + "-tied" : suffix;
   }
 
@@ -259,7 +264,7 @@ private:
 
   mlir::ModuleOp module;
   SymbolTable symbols;
-  const int64_t stages, chunks; // chunks of each stage
+  const plan::ChunkLayout layout;
   const bool splitBackward;
   const Target &target;
   aten::Device device = aten::Device::Cpu;
@@ -277,13 +282,15 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
     const int64_t stages = mesh ? mesh.axisSize(plan::pipelineAxis) : 1;
     if (stages <= 1)
       return;
-    int64_t chunks = 1;
+    int chunks = 1;
     bool splitBackward = false;
     if (auto request = sharding::findRequest(module, "pipeline")) {
       if (auto asked = request.getValue().getAs<IntegerAttr>("chunks"))
-        chunks = asked.getInt();
+        chunks = static_cast<int>(asked.getInt());
       splitBackward = request.getValue().contains("split_backward");
     }
+    const plan::ChunkLayout layout(static_cast<int>(stages), chunks,
+                                   plan::scheduleOf(splitBackward, chunks));
     auto job = sharding::findOnly<sharding::JobOp>(module);
     std::string name = target;
     if (name.empty())
@@ -294,8 +301,7 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
       module.emitError("cut-stages knows no target '") << name << "'";
       return signalPassFailure();
     }
-    if (failed(
-            StageCutter(module, stages, chunks, splitBackward, *machine).run()))
+    if (failed(StageCutter(module, layout, splitBackward, *machine).run()))
       return signalPassFailure();
   }
 };

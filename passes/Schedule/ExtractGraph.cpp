@@ -6,7 +6,7 @@
 #include "passes/Schedule/ExtractGraph.h"
 
 #include "dialects/Aten/Random.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "passes/Export/BuildSkeleton.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,6 +39,7 @@ public:
     auto op = sharding::findOnly<sharding::GraphOp>(module);
     if (!op)
       return module.emitError("lower-to-schedule needs a sharding.graph");
+    layout = sharding::chunkLayoutOf(op, plan.axisSize(plan::pipelineAxis));
     for (auto [arg, name] :
          llvm::zip(op.getBody().getArguments(),
                    op.getArgNames().getAsRange<StringAttr>())) {
@@ -96,9 +97,8 @@ private:
       if (it == parameters.end())
         return op.emitOpError()
                << "reads '" << fqn << "', which is no parameter of the model";
-      const int unit = plan::unitIn(
-          plan, it->second,
-          static_cast<int>(call.stage % plan.axisSize(plan::pipelineAxis)));
+      const int unit =
+          plan::unitIn(plan, it->second, layout.stageOf(call.stage));
       if (unit < 0)
         return op.emitOpError() << "reads '" << fqn << "', which stage "
                                 << call.stage << " does not hold";
@@ -210,6 +210,7 @@ private:
   mlir::ModuleOp module;
   const plan::Plan &plan;
   Graph &graph;
+  plan::ChunkLayout layout;
   SymbolTable symbols;
   llvm::StringMap<int> parameters;
   DenseMap<Value, int> values;

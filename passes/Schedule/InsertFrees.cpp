@@ -47,6 +47,8 @@ static SmallVector<Value> activationsOf(Operation *op) {
     return llvm::to_vector_of<Value>(call.getInputs());
   if (auto send = dyn_cast<SendStartOp>(op))
     return {send.getValue()};
+  if (auto handOver = dyn_cast<HandOverOp>(op))
+    return {handOver.getValue()};
   if (auto await = dyn_cast<AwaitSendOp>(op))
     return llvm::to_vector_of<Value>(await.getValues());
   if (auto save = dyn_cast<SaveStartOp>(op))
@@ -68,8 +70,8 @@ void insertFrees(ProgramOp program, function_ref<bool(CallOp, size_t)> drops) {
   // Calls, messages to and from other stages, copies to and from the host.
   SmallVector<Operation *> users;
   for (Operation &op : body) {
-    if (isa<CallOp, SendStartOp, AwaitSendOp, ReceiveOp, SaveStartOp,
-            AwaitFetchOp>(op))
+    if (isa<CallOp, SendStartOp, HandOverOp, AwaitSendOp, ReceiveOp,
+            SaveStartOp, AwaitFetchOp>(op))
       users.push_back(&op);
     for (Value value : activationsOf(&op))
       lastUse[value] = &op;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Aten/Random.h"
-#include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Pipeline.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Passes.h"
 #include "passes/Schedule/ExtractGraph.h"
@@ -82,8 +82,8 @@ private:
     WriteOptions options;
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
     options.stages = static_cast<int>(mesh.axisSize(plan::pipelineAxis));
-    options.chunks = static_cast<int>(
-        sharding::chunksOf(sharding::findOnly<sharding::GraphOp>(module)));
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    options.chunks = static_cast<int>(sharding::chunksOf(graph));
     // Other micro-batches run between a forward and its backward, and gather
     // the same units.
     const bool pauses = options.stages > 1;
@@ -109,9 +109,7 @@ private:
                                                    sharding::UpdateMode::Inline;
     issue.clip = layout.job.needsGradNorm();
     issue.pauses = pauses;
-    issue.splitBackward =
-        sharding::findOnly<sharding::GraphOp>(module)->hasAttr(
-            sharding::splitBackwardAttr);
+    issue.splitBackward = plan::splitsBackward(sharding::scheduleOf(graph));
     return options;
   }
 

@@ -165,11 +165,11 @@ private:
     return result;
   }
   /// The number of the slot's chunk as the model goes through them.
-  int place() const { return slot.chunk * options.stages + slot.stage; }
-  bool isOwn(int call) const { return graph.calls[call].stage == place(); }
-  bool isLastStage() const {
-    return place() + 1 == options.stages * options.chunks;
+  int place() const {
+    return options.layout().numberOf(slot.stage, slot.chunk);
   }
+  bool isOwn(int call) const { return graph.calls[call].stage == place(); }
+  bool isLastStage() const { return place() + 1 == options.layout().count(); }
   /// The values that an earlier stage than `stage` makes and this one or a
   /// later one reads: each stage sends the next one all that it and those
   /// behind it need.
@@ -177,6 +177,12 @@ private:
   /// Whether `stage` or a later one makes a gradient of the value.
   bool hasGradient(int value, int stage) const;
   mlir::Value receive(int value, int64_t shift, llvm::StringRef name);
+  /// The chunk that is `shift` after the slot's is of the same stage.
+  bool staysInStage(int64_t shift) const {
+    return options.stages > 1 &&
+           options.layout().stageOf(place() + static_cast<int>(shift)) ==
+               slot.stage;
+  }
   void send(mlir::Value value, int64_t shift);
   void awaitSends();
   void pause();

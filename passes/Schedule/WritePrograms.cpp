@@ -77,6 +77,11 @@ Value ProgramWriter::receive(int value, int64_t shift, StringRef name) {
 }
 
 void ProgramWriter::send(Value value, int64_t shift) {
+  if (staysInStage(shift)) {
+    HandOverOp::create(builder, loc, value, builder.getI64IntegerAttr(shift),
+                       stream(Stream::Compute));
+    return;
+  }
   auto start = SendStartOp::create(builder, loc, inflight({value}), value,
                                    builder.getI64IntegerAttr(shift),
                                    stream(Stream::Send));
@@ -147,11 +152,16 @@ LogicalResult ProgramWriter::writeBackward() {
                                 << "' is not what the stage before expects";
     send(tangents[v], -1);
   }
-  if (options.issue.splitBackward)
-    return writeWeights();
   // A stage of several chunks has other parts to run before the stage that it
   // sends to receives, or sums what both have.
   const bool chunked = options.chunks > 1;
+  if (options.issue.splitBackward) {
+    pause();
+    if (!chunked)
+      awaitSends();
+    if (failed(writeWeights()))
+      return failure();
+  }
   if (chunked) {
     issuer.endReductions();
     pause();
@@ -170,8 +180,6 @@ LogicalResult ProgramWriter::writeBackward() {
 /// Gradients of parameters wait until the stage before has those of what it
 /// has sent.
 LogicalResult ProgramWriter::writeWeights() {
-  pause();
-  awaitSends();
   for (int c = uses.numCalls(); c-- > 0;) {
     if (!isOwn(c) || graph.calls[c].weightsFunction.empty())
       continue;
@@ -180,9 +188,6 @@ LogicalResult ProgramWriter::writeWeights() {
       return failure();
     issuer.afterWeights(c);
   }
-  issuer.endBackward();
-  if (slot.last)
-    issuer.update();
   return success();
 }
 

@@ -14,6 +14,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "passes/Schedule/Graph.h"
 #include "passes/Schedule/IssueStep.h"
+#include "runtime/plan/Chunks.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -28,6 +29,9 @@ struct WriteOptions {
   std::string reduceScatter = "direct"; // algorithm
   int stages = 1; // of a pipeline: each has programs of its own
   int chunks = 1; // of the model in each stage
+  plan::ChunkLayout layout() const {
+    return {stages, chunks, plan::scheduleOf(issue.splitBackward, chunks)};
+  }
   IssueOptions issue;
 };
 

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 
+#include "runtime/plan/Chunks.h"
+
 #include <algorithm>
 
 namespace accel {
@@ -28,7 +30,7 @@ std::optional<pipeline::Pass> passOf(const Plan &plan, Part part) {
   case Part::Forward:
     return pipeline::Pass::Forward;
   case Part::Backward:
-    return plan.schedule == zeroBubbleH1 ? pipeline::Pass::BackwardInput
+    return splitsBackward(plan.schedule) ? pipeline::Pass::BackwardInput
                                          : pipeline::Pass::Backward;
   case Part::Weights:
     return pipeline::Pass::BackwardWeight;
@@ -52,26 +54,25 @@ std::optional<PipelineTime> simulatePipeline(const Plan &plan,
     return std::nullopt;
   PipelineTime result;
   auto &[problem, schedule, simulation, holds] = result.step;
-  for (const pipeline::KindDescription &kind : pipeline::kinds())
-    if (kind.name == plan.schedule)
-      problem.kind = kind.kind;
-  const bool split = plan.schedule == zeroBubbleH1;
-  problem.chunks = plan.numChunks();
-  problem.stages = plan.numStages() * problem.chunks;
+  if (const auto *kind = pipeline::findKind(plan.schedule))
+    problem.kind = kind->kind;
+  const bool split = splitsBackward(plan.schedule);
+  const ChunkLayout layout = plan::chunkLayoutOf(plan);
+  problem.chunks = layout.chunks;
+  problem.stages = layout.count();
   problem.microBatches = static_cast<int>(plan.job.accumulation);
   for (int stage = 0; stage < plan.numStages(); ++stage) {
     std::vector<pipeline::Action> &order = schedule.ranks.emplace_back();
     for (const StageAction &action : plan.stages[stage].order)
       if (const auto pass = passOf(plan, action.part))
-        order.push_back({action.chunk * plan.numStages() + stage,
+        order.push_back({layout.numberOf(stage, action.chunk),
                          static_cast<int>(action.microBatch), *pass});
   }
   schedule.frames = pipeline::countFrames(problem, schedule);
   pipeline::Costs costs;
   std::vector<double> updates(plan.numStages());
   for (int place = 0; place < problem.stages; ++place) {
-    const int stage = place % plan.numStages(),
-              chunk = place / plan.numStages();
+    const int stage = layout.stageOf(place), chunk = layout.chunkOf(place);
     holds.push_back(partOfModel(plan, chunkName(stage, chunk)));
     // Micro-batches take alike but for the last one's update, which no other
     // stage waits for.

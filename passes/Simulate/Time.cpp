@@ -8,6 +8,7 @@
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
@@ -229,6 +230,9 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     case ProgramInstructionKind::Receive:
       if (instruction.timepoint >= 0)
         flights[instruction.timepoint] = {};
+      else if (instruction.kind == ProgramInstructionKind::Send) // a copy
+        work(memorySeconds(2.0 * static_cast<double>(denseBytes(
+                                     program.values[instruction.inputs[0]]))));
       break;
     case ProgramInstructionKind::Pause:
       if (const double now = *std::max_element(clock.begin(), clock.end());

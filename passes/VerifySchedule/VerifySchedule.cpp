@@ -463,6 +463,9 @@ void ProgramChecker::visit(Operation *at) {
         if (op.getInflight().use_empty())
           error(op) << "is never awaited";
       })
+      .Case([&](HandOverOp op) {
+        useActivation(op, op.getValue(), "hands over");
+      })
       .Case([&](AwaitSendOp op) {
         for (Value value : op.getValues())
           useActivation(op, value, "has sent");

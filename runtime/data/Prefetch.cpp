@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/data/Prefetch.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace accel::run {
@@ -13,8 +14,10 @@ namespace {
 constexpr size_t ahead = 2; // micro-batches
 }
 
-Prefetch::Prefetch(Loader &loader, int64_t first, int64_t stride, int64_t count)
-    : loader(loader), thread([=, this] { work(first, stride, count); }) {}
+Prefetch::Prefetch(Loader &loader, int64_t first, int64_t stride, int64_t count,
+                   int64_t behind)
+    : loader(loader), kept(behind * stride), newest(first),
+      thread([=, this] { work(first, stride, count); }) {}
 
 Prefetch::~Prefetch() {
   {
@@ -30,7 +33,12 @@ void Prefetch::work(int64_t first, int64_t stride, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return ends || ready.size() < ahead; });
+      changed.wait(lock, [&] {
+        const auto old =
+            std::count_if(ready.begin(), ready.end(),
+                          [&](const Batch &batch) { return batch.k < newest; });
+        return ends || ready.size() - old < ahead;
+      });
       if (ends)
         return;
     }
@@ -60,22 +68,27 @@ void Prefetch::work(int64_t first, int64_t stride, int64_t count) {
 
 at::Tensor Prefetch::load(const std::string &name, int64_t k) {
   std::unique_lock lock(mutex);
+  newest = std::max(newest, k);
+  changed.notify_all();
+  auto batch = ready.end();
   while (true) {
     // The last one that is read may be the failure that ends the thread.
-    while (!ready.empty() && ready.front().k < k && !ready.front().failure) {
+    while (!ready.empty() && ready.front().k < newest - kept &&
+           !ready.front().failure)
       ready.pop_front();
-      changed.notify_all();
-    }
-    if (!ready.empty() || done)
+    batch = std::find_if(ready.begin(), ready.end(), [&](const Batch &one) {
+      return one.k >= k || one.failure;
+    });
+    if (batch != ready.end() || done)
       break;
     changed.wait(lock);
   }
-  if (!ready.empty() && ready.front().failure)
-    std::rethrow_exception(ready.front().failure);
-  if (ready.empty() || ready.front().k != k)
+  if (batch != ready.end() && batch->failure)
+    std::rethrow_exception(batch->failure);
+  if (batch == ready.end() || batch->k != k)
     throw std::logic_error("micro-batch " + std::to_string(k) +
                            " is asked for out of order");
-  return loader.toTensor(name, ready.front().inputs.at(name));
+  return loader.toTensor(name, batch->inputs.at(name));
 }
 
 } // namespace accel::run

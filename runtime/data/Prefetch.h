@@ -28,14 +28,17 @@ namespace accel::run {
 class Prefetch {
 public:
   /// Reads micro-batches `first`, `first` + `stride`, ..., `count` of them, and
-  /// is at most two ahead. Nobody else may use `loader` from now on.
-  Prefetch(Loader &loader, int64_t first, int64_t stride, int64_t count);
+  /// is at most two ahead. Nobody else may use `loader` from now on. The last
+  /// one that was asked for and the `behind` before it may be asked for again.
+  Prefetch(Loader &loader, int64_t first, int64_t stride, int64_t count,
+           int64_t behind = 0);
   ~Prefetch();
   Prefetch(const Prefetch &) = delete;
   Prefetch &operator=(const Prefetch &) = delete;
 
-  /// As Loader::load. Micro-batches are asked for in their order, each of their
-  /// inputs as often as needed; what comes before is dropped.
+  /// As Loader::load. Micro-batches are asked for in their order, or from those
+  /// that are kept, each of their inputs as often as needed; what comes before
+  /// is dropped.
   at::Tensor load(const std::string &name, int64_t k);
 
 private:
@@ -47,9 +50,11 @@ private:
   void work(int64_t first, int64_t stride, int64_t count);
 
   Loader &loader;
+  const int64_t kept; // how far behind `newest`
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Batch> ready; // oldest first
+  int64_t newest;          // of those that were asked for
   bool ends = false;       // it is to
   bool done = false;       // nothing more comes
   std::thread thread;      // last: it uses the others

@@ -100,6 +100,9 @@ public:
   int timepoints() const { return mostTimepoints; }
   /// Bytes on the host for values that programs copy there.
   at::Tensor &hostMemory() { return valuesOnHost.flat; }
+  /// What chunks of this rank's stage have for its next chunk (by 1), or for
+  /// the one before (by -1), in the order in which it is taken.
+  std::deque<at::Tensor> &handed(int shift) { return handedOver[shift]; }
   /// What the micro-batch at hand draws by.
   const Draw &draw() const { return drawn; }
   LossScaler &scaler() { return lossScaler; }
@@ -180,7 +183,8 @@ private:
   std::vector<int> onHost, lastGather; // by unit: timepoints
   int afterHost = 0;                   // timepoint of copies to the device
   bool published = false;
-  FlatBuffer valuesOnHost;            // or empty
+  std::map<int, std::deque<at::Tensor>> handedOver; // by shift
+  FlatBuffer valuesOnHost;                          // or empty
   std::vector<FlatBuffer> workspaces; // of updates, by unit; or empty
   LossScaler lossScaler;
   std::deque<Queued> steps; // oldest first; the last one may be running

@@ -7,6 +7,7 @@
 
 #include "runtime/collectives/Progress.h"
 #include "runtime/execute/Executor.h"
+#include "runtime/plan/Chunks.h"
 #include "runtime/tensors/Kernels.h"
 #include "runtime/tensors/Tensors.h"
 
@@ -110,9 +111,12 @@ ProgramRunner::compile(const plan::ProgramInstruction &instruction) {
   }
   case ProgramInstructionKind::Send:
   case ProgramInstructionKind::Receive: {
+    result.stays = plan::staysInStage(executor.plan(), source, instruction);
+    if (result.stays)
+      break;
     // A message goes up or down the stages, each way in a group of its own, so
-    // that none waits for one of the other way. From the last stage's chunk to
-    // the first stage's next one it goes against the others.
+    // that none waits for one of the other way, which those of further chunks
+    // may go.
     const bool sends = instruction.kind == ProgramInstructionKind::Send;
     const plan::ChunkPlace other =
         plan::placeBeside(executor.plan(), source,
@@ -219,10 +223,24 @@ void ProgramRunner::send(const Compiled &instruction) {
       frame->values[instruction.source->inputs[0]], instruction.peer);
 }
 
+void ProgramRunner::handOver(const Compiled &instruction) {
+  const at::Tensor &value = frame->values[instruction.source->inputs[0]];
+  at::Tensor copy = at::empty(value.sizes(), value.options());
+  executor.ownPeak().sample(executor.device());
+  copy.copy_(value, /*non_blocking=*/true);
+  executor.handed(instruction.source->shift).push_back(std::move(copy));
+}
+
 void ProgramRunner::receive(const Compiled &instruction) {
   const int index = instruction.source->outputs[0];
   const plan::Value &value = source.values[index];
   at::Tensor &tensor = frame->values[index];
+  if (instruction.stays) {
+    std::deque<at::Tensor> &handed = executor.handed(instruction.source->shift);
+    tensor = std::move(handed.front());
+    handed.pop_front();
+    return;
+  }
   tensor = at::empty(value.shape, at::TensorOptions(scalarType(value.dtype))
                                       .device(executor.device().device()));
   executor.ownPeak().sample(executor.device());
@@ -270,12 +288,15 @@ void ProgramRunner::execute(const Compiled &instruction) {
     return receive(instruction);
   case ProgramInstructionKind::Pause:
     return;
+  case ProgramInstructionKind::Send:
+    if (instruction.stays)
+      return handOver(instruction);
+    [[fallthrough]];
   case ProgramInstructionKind::AllGather:
   case ProgramInstructionKind::ReduceScatter:
   case ProgramInstructionKind::AllReduce:
   case ProgramInstructionKind::Offload:
-  case ProgramInstructionKind::Fetch:
-  case ProgramInstructionKind::Send: {
+  case ProgramInstructionKind::Fetch: {
     Device &device = executor.device();
     if (instruction.kind == ProgramInstructionKind::Fetch) {
       hostValues.allocate(*instruction.source, frame->values, device.device());

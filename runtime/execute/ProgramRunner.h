@@ -70,7 +70,8 @@ public:
     Communicator *group = nullptr;
     std::vector<std::pair<int64_t, int64_t>> zeros; // Alloc: element ranges
     FunctionRunner *function = nullptr;
-    int peer = -1; // Send, Receive: in the group
+    int peer = -1;      // Send, Receive: in the group
+    bool stays = false; // Send, Receive: the other end is this rank
     const plan::ProgramInstruction *source = nullptr;
     std::vector<at::Tensor> params, gradients;
     std::string label; // how profilers see it: "train/12 all_gather layers.1"
@@ -87,6 +88,8 @@ private:
   void finishReduce(const Compiled &instruction);
   void send(const Compiled &instruction);
   void receive(const Compiled &instruction);
+  /// A copy of a value, for the next chunk of this rank.
+  void handOver(const Compiled &instruction);
   void await(int timepoint);
   /// Of the device: those of frames that are there at once differ.
   int timepoint(int own) const;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/LiveBuffers.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -252,6 +253,23 @@ private:
   std::vector<bool> live;
 };
 
+/// Bytes that instructions [from, to) hand over to the next chunk of the same
+/// ranks, less those that they take.
+int64_t handedBytes(const Plan &plan, const Program &program, size_t from,
+                    size_t to) {
+  int64_t bytes = 0;
+  for (size_t i = from; i < to; ++i) {
+    const ProgramInstruction &at = program.instructions[i];
+    if (!staysInStage(plan, program, at))
+      continue;
+    if (at.kind == ProgramInstructionKind::Send)
+      bytes += denseBytes(program.values[at.inputs[0]]);
+    else
+      bytes -= program.values[at.outputs[0]].bytes;
+  }
+  return bytes;
+}
+
 /// What other micro-batches hold while a program's instruction runs, where that
 /// is most.
 LiveBuffer othersAt(const Plan &plan, int program, int instruction) {
@@ -260,6 +278,7 @@ LiveBuffer othersAt(const Plan &plan, int program, int instruction) {
   using Frame = std::pair<int, size_t>; // program, the part that was run
   std::map<std::pair<int, int64_t>, Frame> frames; // by chunk, micro-batch
   std::map<Frame, int64_t> held;
+  int64_t handed = 0; // from chunk to chunk
   LiveBuffer most{"value", "", 0, -1};
   for (const StageAction &action : plan.stages[stage].order) {
     const std::pair key(action.chunk, action.microBatch);
@@ -269,7 +288,8 @@ LiveBuffer othersAt(const Plan &plan, int program, int instruction) {
     const size_t at = static_cast<size_t>(instruction);
     if (now.first == program && parts[now.second] <= at &&
         at < parts[now.second + 1]) {
-      int64_t bytes = 0;
+      int64_t bytes = handed + handedBytes(plan, plan.programs[program],
+                                           parts[now.second], at + 1);
       for (const auto &[other, frame] : frames) {
         const auto [known, isNew] = held.try_emplace(frame, 0);
         if (isNew)
@@ -284,7 +304,11 @@ LiveBuffer othersAt(const Plan &plan, int program, int instruction) {
                          : " other micro-batches under way");
       }
     }
-    if (now.second + 2 < partsOf(plan.programs[now.first]).size())
+    const Program &run = plan.programs[now.first];
+    const std::vector<size_t> partsOfRun = partsOf(run);
+    handed += handedBytes(plan, run, partsOfRun[now.second],
+                          partsOfRun[now.second + 1]);
+    if (now.second + 2 < partsOfRun.size())
       frames[key] = now;
   }
   return most;

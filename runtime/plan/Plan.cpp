@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Plan.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Saturating.h"
 
 #include <algorithm>
@@ -116,8 +117,10 @@ int64_t Function::slotBytes(int i) const {
 }
 
 int64_t defaultBytes(const Value &value) {
-  if (value.alias >= 0)
-    return 0;
+  return value.alias >= 0 ? 0 : denseBytes(value);
+}
+
+int64_t denseBytes(const Value &value) {
   return alignedBytes(
       saturatingMul(product(value.shape), itemSize(value.dtype)));
 }
@@ -233,10 +236,24 @@ const std::vector<Part> &partsBy(const std::string &schedule) {
                                  chunked = {Part::Forward, Part::Backward,
                                             Part::Settle, Part::Update},
                                  split = {Part::Forward, Part::Backward,
-                                          Part::Weights};
-  return schedule == zeroBubbleH1         ? split
-         : schedule == "interleaved-1f1b" ? chunked
-                                          : twoParts;
+                                          Part::Weights},
+                                 both = {Part::Forward, Part::Backward,
+                                         Part::Weights, Part::Settle,
+                                         Part::Update};
+  return schedule == zeroBubbleH1      ? split
+         : schedule == zeroBubbleV     ? both
+         : schedule == interleaved1F1B ? chunked
+                                       : twoParts;
+}
+
+const char *scheduleOf(bool splitBackward, int64_t chunks) {
+  if (splitBackward)
+    return chunks > 1 ? zeroBubbleV : zeroBubbleH1;
+  return chunks > 1 ? interleaved1F1B : oneFOneB;
+}
+
+bool splitsBackward(const std::string &schedule) {
+  return schedule == zeroBubbleH1 || schedule == zeroBubbleV;
 }
 
 size_t Plan::positionOf(Part part) const {
@@ -322,6 +339,10 @@ int Plan::numChunks() const {
   return stages.empty() ? 1 : static_cast<int>(stages[0].further.size()) + 1;
 }
 
+ChunkLayout chunkLayoutOf(const Plan &plan) {
+  return {plan.numStages(), plan.numChunks(), plan.schedule};
+}
+
 static const Chunk &chunkOf(const Stage &stage, int chunk) {
   return chunk == 0 ? stage : stage.further[chunk - 1];
 }
@@ -344,11 +365,25 @@ std::vector<std::pair<int, int64_t>> Plan::stepsOf(int stage) const {
 }
 
 ChunkPlace placeBeside(const Plan &plan, const Program &program, int shift) {
-  const int stages = plan.numStages();
-  const int at = program.chunk * stages + program.stage + shift;
-  if (at < 0 || at >= stages * plan.numChunks())
+  const ChunkLayout layout = chunkLayoutOf(plan);
+  const int at = layout.numberOf(program.stage, program.chunk) + shift;
+  if (at < 0 || at >= layout.count())
     return {};
-  return {at % stages, at / stages, at / stages != program.chunk, true};
+  const int chunk = layout.chunkOf(at);
+  return {layout.stageOf(at), chunk,
+          layout.returns ? chunk == program.chunk && chunk % 2 == 1
+                         : chunk != program.chunk,
+          true};
+}
+
+bool staysInStage(const Plan &plan, const Program &program,
+                  const ProgramInstruction &instruction) {
+  const bool receives = instruction.kind == ProgramInstructionKind::Receive;
+  if (!receives && instruction.kind != ProgramInstructionKind::Send)
+    return false;
+  const ChunkPlace other = placeBeside(
+      plan, program, receives ? -instruction.shift : instruction.shift);
+  return other.exists && other.stage == program.stage;
 }
 
 int Plan::programOf(int stage, int chunk, int64_t microBatch) const {

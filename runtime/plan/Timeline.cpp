@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Timeline.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Liveness.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -72,6 +73,11 @@ private:
   int64_t &category(int value) {
     if (isInput[value])
       return now.buffers;
+    return isLogits(plan.job, program.values[value].shape) ? now.logits
+                                                           : now.activations;
+  }
+  /// Of copies for the next chunk of the same ranks, which no frame has yet.
+  int64_t &handed(int value) {
     return isLogits(plan.job, program.values[value].shape) ? now.logits
                                                            : now.activations;
   }
@@ -273,7 +279,19 @@ ProgramTimeline Simulator::run(size_t from, size_t to) {
       workspace = updateWorkspace(instruction.unit);
       memory.peakBytes = memory.peakTotalBytes = before + workspace;
       break;
+    case ProgramInstructionKind::Send:
+      if (!staysInStage(plan, program, instruction))
+        break;
+      handed(instruction.inputs[0]) +=
+          denseBytes(program.values[instruction.inputs[0]]);
+      memory.peakBytes = memory.peakTotalBytes = total(now);
+      break;
     case ProgramInstructionKind::Receive:
+      // It is what was handed over.
+      if (staysInStage(plan, program, instruction))
+        handed(instruction.outputs[0]) -=
+            program.values[instruction.outputs[0]].bytes;
+      [[fallthrough]];
     case ProgramInstructionKind::Fetch:
       for (int value : instruction.outputs)
         define(value);
@@ -451,9 +469,10 @@ public:
       runInTurn(persists);
     else
       runFrames(persists);
+    Breakdown evaluates = persists; // one chunk may hand over to the next
     for (int chunk = 0; chunk < plan.numChunks(); ++chunk)
       if (plan.evalOf(stage, chunk) >= 0)
-        runWhole(plan.evalOf(stage, chunk), persists);
+        evaluates = runWhole(plan.evalOf(stage, chunk), evaluates);
     return predicted;
   }
 

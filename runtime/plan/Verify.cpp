@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Verify.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Mesh.h"
 #include "runtime/plan/Operators.h"
@@ -323,10 +324,14 @@ void IndexVerifier::stages() {
   for (const Stage &stage : plan.stages)
     if (stage.further.size() != plan.stages.front().further.size())
       problems.add("stages", "they have different numbers of chunks");
-  if ((plan.numChunks() > 1) != (plan.schedule == "interleaved-1f1b"))
-    problems.add("schedule", quoted(plan.schedule) + " is of stages with " +
-                                 (plan.numChunks() > 1 ? "one chunk each"
-                                                       : "several chunks"));
+  const bool several = plan.schedule == interleaved1F1B;
+  if (plan.schedule == zeroBubbleV ? plan.numChunks() != 2
+                                   : (plan.numChunks() > 1) != several)
+    problems.add("schedule",
+                 quoted(plan.schedule) + " is of stages with " +
+                     (several                        ? "several chunks"
+                      : plan.schedule == zeroBubbleV ? "two chunks each"
+                                                     : "one chunk each"));
   if (stages > 0 && plan.axes.front().name != pipelineAxis)
     problems.add("mesh axis " + quoted(pipelineAxis), "it is not the first");
   if (stages > 0 && (!plan.step.empty() || plan.eval != -1))
@@ -344,8 +349,9 @@ void IndexVerifier::stages() {
       problems.add("program " + quoted(program.name), "there is no such chunk");
   if (!problems.empty())
     return;
-  for (int i = 0; i < plan.numStages() * plan.numChunks(); ++i) {
-    const int stage = i % plan.numStages(), chunk = i / plan.numStages();
+  const ChunkLayout layout = chunkLayoutOf(plan);
+  for (int i = 0; i < layout.count(); ++i) {
+    const int stage = layout.stageOf(i), chunk = layout.chunkOf(i);
     const std::string at =
         stages ? "step of stage " + std::to_string(stage) : "step";
     auto isElsewhere = [&](int program) {

@@ -10,6 +10,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/ProgramVerifier.h"
 
+#include "runtime/plan/Chunks.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -21,6 +23,11 @@ void ProgramVerifier::send(const ProgramInstruction &instruction, int index) {
   if (instruction.inputs.size() != 1)
     return void(complain("it sends one value at a time"));
   useValue(instruction.inputs[0], "it sends");
+  if (staysInStage(plan, program, instruction)) {
+    if (instruction.timepoint >= 0)
+      complain("it hands over to the same ranks with a timepoint");
+    return;
+  }
   if (instruction.timepoint < 0)
     complain("it starts to send without a timepoint");
   else if (!flights.emplace(instruction.timepoint, Flight{-1, {}, index})
@@ -104,15 +111,13 @@ std::string orderProblem(const Plan &plan, int index) {
   const int chunks = plan.numChunks();
   // An update is the last micro-batch's alone.
   const std::vector<Part> &kinds = partsBy(plan.schedule);
-  const bool three = kinds.size() > 2;
-  const char *each = chunks > 1 ? " micro-batches have three of each chunk"
-                     : three    ? " micro-batches have three each"
-                                : " micro-batches have two each";
+  const size_t least = kinds.size() - (kinds.back() == Part::Update);
+  const char *counts[] = {"no parts", "one", "two", "three", "four"};
   if (microBatches < 0 ||
-      static_cast<int64_t>(stage.order.size()) / (three ? 3 : 2) / chunks <
-          microBatches)
+      static_cast<int64_t>(stage.order.size() / least) / chunks < microBatches)
     return "its order has " + std::to_string(stage.order.size()) + " parts, " +
-           std::to_string(microBatches) + each;
+           std::to_string(microBatches) + " micro-batches have " +
+           counts[least] + (chunks > 1 ? " of each chunk" : " each");
   auto partsIn = [&](int chunk, int64_t microBatch) {
     const int program = plan.programOf(index, chunk, microBatch);
     return program < 0 ? 0 : partsOf(plan.programs[program]).size() - 1;
@@ -153,9 +158,10 @@ std::string orderProblem(const Plan &plan, int index) {
     return "its order has " + std::to_string(most) +
            (chunks > 1
                 ? " micro-batches of its chunks under way at once, it says "
-            : three ? " micro-batches under way at once, it says "
-                    : " micro-batches between forward and backward at once, it "
-                      "says ") +
+            : least > 2
+                ? " micro-batches under way at once, it says "
+                : " micro-batches between forward and backward at once, it "
+                  "says ") +
            std::to_string(stage.frames);
   return "";
 }
@@ -179,7 +185,7 @@ bool isSumOfStages(const Plan &plan, const ProgramInstruction &at) {
 void addMessages(const Plan &plan, const Program &program,
                  const StageAction &action, size_t from, size_t to,
                  std::vector<Message> &messages) {
-  const int chunk = program.chunk * plan.numStages() + program.stage;
+  const int chunk = chunkLayoutOf(plan).numberOf(program.stage, program.chunk);
   auto message = [&](Message::Kind kind, const ProgramInstruction &at) {
     const int by = kind == Message::Receive ? -at.shift : at.shift;
     const ChunkPlace other = placeBeside(plan, program, by);
@@ -320,7 +326,7 @@ void verifyStages(const Plan &plan, Problems &problems) {
                             "it has " + std::to_string(parts) + " parts, " +
                                 quoted(plan.schedule) + " has " +
                                 std::to_string(most));
-      if (plan.schedule == zeroBubbleH1 && parts == 2)
+      if (splitsBackward(plan.schedule) && parts == 2)
         return problems.add("program " + quoted(program.name),
                             "nothing parts the backward of weights from that "
                             "of inputs");

@@ -35,6 +35,7 @@ MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "stages-tensor": (4, 1, "fsdp", {"pp": 2, "tp": 2}),
           "stages-chunks": (2, 1, "fsdp", {"pp": 2, "chunks": 2}),
           "stages-zero-bubble": (2, 1, "fsdp", {"pp": 2, "pipeline": "zb-h1"}),
+          "stages-v": (2, 1, "fsdp", {"pp": 2, "pipeline": "zb-v"}),
           "experts": (2, 1, "fsdp", {"ep": 2}),
           "experts-two": (4, 1, "fsdp", {"ep": 2})}
 OPTIONS = {
@@ -122,6 +123,7 @@ SPLIT = [
         ("stages-tensor", "halves-tied", "fp32", 2, "pointwise", "clip"),
         ("stages-chunks", "six", "fp32", 2, "pointwise", "clip"),
         ("stages-zero-bubble", "six", "fp32", 2, "pointwise", "clip"),
+        ("stages-v", "six", "fp32", 2, "pointwise", "clip"),
         ("experts", "halves-qwen3-moe", "fp32", 1, "pointwise", "clip"),
         ("experts", "halves-mixtral", "bf16", 2, "full", "none"),
         ("experts-two", "halves-qwen3-moe", "bf16-fp32", 2, "none", "clip"),

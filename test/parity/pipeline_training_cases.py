@@ -5,6 +5,7 @@ import re
 
 import harness
 import jobs
+from adapter_cases import write_adapter
 from harness import check
 from launch_cases import killed_rank
 from tensor_training_cases import moves_to_other_meshes
@@ -37,6 +38,10 @@ def zero_bubble(model="six", **options):
     return pipeline(model, **{"pipeline": "zb-h1", "micro_batch": 1, **options})
 
 
+def zero_bubble_v(model="six", **options):
+    return zero_bubble(model, pipeline="zb-v", **options)
+
+
 def begins_of(plan, stages):
     """The first layer of each part of the model, as they follow each other."""
     begins = []
@@ -60,7 +65,8 @@ def as_torch(context, model="gqa", chunks=1, **options):
                         context.path("plan.json"))
     got = harness.execute(context, context.path("plan.json"), 2,
                           context.path("run.jsonl"))
-    begins = begins_of(plan, 2 * chunks)
+    begins = begins_of(plan, sum(1 + len(stage.get("further", []))
+                                 for stage in plan["stages"]))
     port = fsdp2.free_port()
     harness.in_python(
         torch_pipeline.train,
@@ -97,16 +103,23 @@ def through_meshes(context):
     return f"loss {loss:.1e}, norm {norm:.1e}"
 
 
-def as_alone(context, model="halves-dropout", ranks=4, **axes):
+def as_alone(context, model="halves-dropout", ranks=4, accumulation=2,
+             adapter=None, **axes):
     """What is drawn depends on no mesh, and neither does an evaluation: two
     stages, of two ranks that share sequences between layers where the axes have
     tp, and one rank."""
     job = jobs.make_job(context.path(), jobs.PEAKED[model], ranks=ranks, pp=2,
-                        accumulation=2, steps=6, max_grad_norm=1.0,
-                        evaluation={"every": 3, "batches": 2}, **axes)
+                        steps=6, evaluation={"every": 3, "batches": 2},
+                        accumulation=accumulation,
+                        **{"max_grad_norm": 1.0, **axes})
+    if adapter:
+        write_adapter(context.path("adapter"), adapter)
+        job["adapter"] = "adapter"
     alone = {key: value for key, value in job.items()
              if key not in ("mesh", "pipeline")}
     alone["accelerate"] = jobs.accelerate_config("single", 1, "")
+    # Ranks of ep read other samples.
+    alone["gradient_accumulation_steps"] *= axes.get("ep", 1)
     logs = []
     for name, own, ranks in (
             ("split", {**job, "sequence_parallel": "tp" in axes}, ranks),
@@ -118,15 +131,28 @@ def as_alone(context, model="halves-dropout", ranks=4, **axes):
                                     context.path(f"{name}.jsonl"), "--summary",
                                     context.path("summary.json")))
         harness.compare_memory(plan, context.path("summary.json"))
+        if name == "split":
+            stages_of(context)
     text = f"loss {harness.compare_logs(*logs, 'loss', 1e-6):.1e}"
     evaluated = [[r["eval_loss"] for r in log if "eval_loss" in r]
                  for log in logs]
     check(len(evaluated[0]) == 2, f"evaluations: {evaluated}")
     for a, b in zip(*evaluated):
         check(harness.relative(a, b) < 1e-6, f"evaluation: {a}, {b}")
-    return f"{text}, norm {harness.compare_logs(*logs, 'grad_norm', 1e-4):.1e}"
+    if "max_grad_norm" in job["optimizer"]:
+        worst = harness.compare_logs(*logs, "grad_norm", 1e-4)
+        text += f", norm {worst:.1e}"
+    return text
 
 
+def beside(pipeline, model="six", **options):
+    """A split backward beside another option, and one process."""
+    return lambda context: as_alone(context, model, **{
+        "pipeline": pipeline, "accumulation": 3, "micro_batch": 1, **options})
+
+
+MIXTURE = "halves-qwen3-moe"
+ADAPTER = {"r": 4, "target_modules": ["q_proj", "down_proj"]}
 CASES = [
     ("pp2", pipeline(ranks=2, max_grad_norm=0.5)),
     ("pp2-dp2-accumulation", pipeline(ranks=4, accumulation=4, micro_batch=1,
@@ -184,6 +210,21 @@ CASES = [
      lambda context: as_torch(context, "six", pipeline="zb-h1")),
     ("zb-h1-to-data-parallel", lambda context: moves_to_other_meshes(
         context, "pp", "six", accumulation=4, pipeline="zb-h1")),
+    ("zb-v-pp2", zero_bubble_v(ranks=2, accumulation=4, max_grad_norm=0.5)),
+    ("zb-v-pp2-dp2-checkpointing",
+     zero_bubble_v(ranks=4, accumulation=3, activation_checkpointing="full")),
+    ("zb-v-pp3", zero_bubble_v(ranks=3, pp=3, accumulation=7,
+                               max_grad_norm=0.5)),
+    ("zb-v-pp2-bf16", zero_bubble_v(ranks=2, accumulation=3, precision=BF16,
+                                    loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    ("zb-v-pp2-tp2", zero_bubble_v(ranks=4, tp=2, accumulation=3,
+                                   max_grad_norm=0.5)),
+    ("torch-zero-bubble-v",
+     lambda context: as_torch(context, "six", pipeline="zb-v")),
+    ("zb-v-to-data-parallel", lambda context: moves_to_other_meshes(
+        context, "pp", "six", accumulation=4, pipeline="zb-v")),
+    ("zb-v-dropout", lambda context: as_alone(
+        context, "six-dropout", ranks=2, pipeline="zb-v")),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),

@@ -9,7 +9,7 @@ from harness import check
 from training_cases import BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case
 
 SCHEDULES = ("pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n",
-             "pipeline:\n  schedule: zb-h1\n")
+             "pipeline:\n  schedule: zb-h1\n", "pipeline:\n  schedule: zb-v\n")
 
 def moves_to_other_meshes(context, axis="tp", model="halves", ranks=4,
                           alone_on=2, accumulation=1, **pipeline):

@@ -1,6 +1,7 @@
 """torch.distributed.pipelining's Schedule1F1B, ScheduleInterleaved1F1B where a rank
-has several stages, or ScheduleInterleavedZeroBubble for zb-h1, for Llama of
-transformers over Gloo: layers [begin, end) of the model in each stage."""
+has several stages, ScheduleInterleavedZeroBubble for zb-h1 or ScheduleZBVZeroBubble
+for zb-v, for Llama of transformers over Gloo: layers [begin, end) of the model in
+each stage."""
 import json
 import os
 
@@ -14,7 +15,8 @@ def train(job_path, log_path, begins):
     import yaml
     from torch.distributed.pipelining import (PipelineStage, Schedule1F1B,
                                               ScheduleInterleaved1F1B,
-                                              ScheduleInterleavedZeroBubble)
+                                              ScheduleInterleavedZeroBubble,
+                                              ScheduleZBVZeroBubble)
 
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -50,7 +52,9 @@ def train(job_path, log_path, begins):
                 x = x[0] if isinstance(x, tuple) else x
             return self.head(self.norm(x)) if self.last else x
 
-    own = range(rank, len(begins), world)
+    by = job.get("pipeline", {}).get("schedule")
+    own = ([rank, len(begins) - 1 - rank] if by == "zb-v"
+           else range(rank, len(begins), world))
     held = torch.nn.ModuleList([Part(stage) for stage in own]).train()
     stages = [PipelineStage(part, stage, len(begins), torch.device("cpu"))
               for part, stage in zip(held, own)]
@@ -60,7 +64,9 @@ def train(job_path, log_path, begins):
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1),
                                                  labels.flatten())
 
-    if job.get("pipeline", {}).get("schedule") == "zb-h1":
+    if by == "zb-v":
+        schedule = ScheduleZBVZeroBubble(stages, parts, loss_of)
+    elif by == "zb-h1":
         schedule = ScheduleInterleavedZeroBubble(stages, parts, loss_of)
     elif len(stages) == 1:
         schedule = Schedule1F1B(stages[0], parts, loss_of)
@@ -72,13 +78,12 @@ def train(job_path, log_path, begins):
     for step in range(job["schedule"]["steps"]):
         batches = [data.micro_batch(step * parts + i) for i in range(parts)]
         losses = []
-        if rank == 0:
-            schedule.step(torch.cat([ids for ids, _ in batches]))
-        elif rank == world - 1:
-            schedule.step(target=torch.cat([labels for _, labels in batches]),
-                          losses=losses)
+        ids, labels = (torch.cat(each) for each in zip(*batches))
+        args = (ids,) if 0 in own else ()
+        if len(begins) - 1 in own:
+            schedule.step(*args, target=labels, losses=losses)
         else:
-            schedule.step()
+            schedule.step(*args)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if losses:

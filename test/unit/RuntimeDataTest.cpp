@@ -226,6 +226,21 @@ TEST_F(Data, WhatIsReadAheadIsTheSame) {
     }
     EXPECT_THROW(ahead.load("labels", 1 + 3 * want.size()), std::logic_error);
   }
+  ASSERT_EQ(open(), "opened");
+  {
+    // A later chunk of the model reads labels of micro-batches whose tokens an
+    // earlier one read.
+    Prefetch ahead(loader, 1, 3, want.size(), 2);
+    for (size_t i = 0; i < want.size(); ++i) {
+      ahead.load("input_ids", 1 + 3 * i);
+      if (i < 2)
+        continue;
+      const at::Tensor batch = ahead.load("labels", 1 + 3 * (i - 2));
+      const int64_t *data = batch.const_data_ptr<int64_t>();
+      EXPECT_EQ(Ids(data, data + batch.numel()), want[i - 2]);
+    }
+    EXPECT_THROW(ahead.load("labels", 1), std::logic_error);
+  }
   Prefetch unused(loader, 0, 1, 1000); // ends while it could go on
 }
 

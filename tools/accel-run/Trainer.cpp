@@ -84,8 +84,13 @@ void Trainer::start() {
   executor.searchNotFinite(options.debugNan);
   lastStep = options.steps.value_or(job.schedule.steps);
   const Mesh &mesh = groups.mesh();
+  // A rank's second chunk may read what its first one read some frames ago.
+  const int64_t behind = input.plan.numChunks() > 1
+                             ? input.plan.stages[executor.stage()].frames
+                             : 0;
   ahead.emplace(data, firstMicroBatch + mesh.dataIndex(), mesh.dataSize(),
-                std::max<int64_t>(lastStep - firstStep, 0) * job.accumulation);
+                std::max<int64_t>(lastStep - firstStep, 0) * job.accumulation,
+                behind);
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
                                 job.sequenceLength > 0 ? "tokens" : "samples");

@@ -15,7 +15,7 @@ namespace accel::plan {
 
 inline constexpr const char *deviceNames[] = {"cpu", "cuda"};
 inline constexpr const char *scheduleNames[] = {"1f1b", "interleaved-1f1b",
-                                                "zb-h1"};
+                                                "zb-h1", "zb-v"};
 
 template <typename V> void fields(V &v, Of<V, Breakdown> &breakdown) {
   v.about("breakdown", "Bytes at the peak; sums to peak_bytes");
@@ -100,8 +100,8 @@ template <typename V> void fields(V &v, Of<V, Stage> &stage) {
             "forward of micro-batch 2, up to the program's pause, B2 its "
             "backward. Where stages have several chunks, F2.1 is that of "
             "chunk 1; S2 awaits what B2 has sent, and U2 updates. By zb-h1 "
-            "B2 makes the gradients that the stage before reads, and W2 those "
-            "of weights",
+            "and zb-v B2 makes the gradients that the stage before reads, and "
+            "W2 those of weights",
      .line = 4});
   v("frames", stage.frames,
     {.doc = "Micro-batches between their first part and their last at once, "

@@ -8,6 +8,7 @@
 #include "frontends/HuggingFace/ModelConfig.h"
 #include "passes/PipelineSchedules/Schedule.h"
 #include "passes/Tune/SearchConstraints.h"
+#include "runtime/plan/Chunks.h"
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
 #include "tools/driver/Advice/MeshAdvice.h"
@@ -31,7 +32,9 @@ void dropUnscheduled(std::vector<tune::SplitOption> &splits,
   problem.chunks = static_cast<int>(*job.pipelineChunks);
   if (problem.chunks <= 1)
     return;
-  problem.kind = pipeline::Kind::Interleaved;
+  problem.kind =
+      pipeline::findKind(plan::scheduleOf(*job.splitBackward, problem.chunks))
+          ->kind;
   problem.stages =
       static_cast<int>(mesh.size(plan::pipelineAxis)) * problem.chunks;
   std::erase_if(splits, [&](const tune::SplitOption &split) {

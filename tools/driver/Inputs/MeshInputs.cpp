@@ -9,6 +9,7 @@
 #include "frontends/Lint/Megatron.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 #include "passes/PipelineSchedules/Schedule.h"
+#include "runtime/plan/Chunks.h"
 
 #include <algorithm>
 
@@ -116,7 +117,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
   if (*chunks > 1) {
     pipeline::Problem problem;
-    problem.kind = pipeline::Kind::Interleaved;
+    problem.kind =
+        pipeline::findKind(plan::scheduleOf(*inputs.job.splitBackward, *chunks))
+            ->kind;
     problem.chunks = static_cast<int>(*chunks);
     problem.stages = static_cast<int>(mesh->size("pp") * *chunks);
     problem.microBatches = static_cast<int>(*inputs.job.accumulation);
@@ -212,17 +215,16 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           "it out"));
   }
   const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
-  if (chunks.written() && *chunks > 1 && mesh->size("pp") <= 1)
-    engine.report(diagnosticAt(chunks, Severity::Error, "invalid-value",
-                               "interleaved-1f1b needs stages",
-                               "write pp above 1 in mesh, or leave pipeline "
-                               "out"));
-  if (const Setting<bool> &split = inputs.job.splitBackward;
-      *split && mesh->size("pp") <= 1)
-    engine.report(diagnosticAt(split, Severity::Error, "invalid-value",
-                               "zb-h1 needs stages",
-                               "write pp above 1 in mesh, or leave pipeline "
-                               "out"));
+  const Setting<bool> &split = inputs.job.splitBackward;
+  if (mesh->size("pp") <= 1 && (*split || *chunks > 1)) {
+    const std::string needs =
+        std::string(plan::scheduleOf(*split, *chunks)) + " needs stages";
+    const std::string fix = "write pp above 1 in mesh, or leave pipeline out";
+    engine.report(*split ? diagnosticAt(split, Severity::Error, "invalid-value",
+                                        needs, fix)
+                         : diagnosticAt(chunks, Severity::Error,
+                                        "invalid-value", needs, fix));
+  }
   const Setting<double> &imbalance = inputs.job.expertImbalance;
   if (mesh->size(plan::expertAxis) <= 1) {
     if (imbalance.written())

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/ModulePath.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Text/Format.h"
@@ -71,9 +72,15 @@ std::string line(const plan::Plan &plan, const plan::Program &program,
                                                      : "update          ") +
            unit;
   case plan::ProgramInstructionKind::Send:
+    if (plan::staysInStage(plan, program, instruction))
+      return std::string("hand over       to the chunk ") +
+             (instruction.shift > 0 ? "behind" : "before");
     return "send            to the stage " +
            std::string(instruction.shift > 0 ? "behind" : "before");
   case plan::ProgramInstructionKind::Receive:
+    if (plan::staysInStage(plan, program, instruction))
+      return std::string("take            from the chunk ") +
+             (instruction.shift > 0 ? "before" : "behind");
     return "receive         from the stage " +
            std::string(instruction.shift > 0 ? "before" : "behind");
   case plan::ProgramInstructionKind::Pause:

@@ -8,6 +8,7 @@
 #include "passes/Export/BuildPlan.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Timeline.h"
 #include "tools/driver/Text/Format.h"
 
@@ -49,8 +50,10 @@ bool isLoss(const plan::Program &program,
 /// rows has few FLOPs to hide it behind.
 double matmulTraffic(const plan::Plan &plan, const Target &machine) {
   double bytes = 0;
-  // Of a pipeline the last stage has the loss.
-  for (const auto &[index, repeat] : plan.stepsOf(plan.numStages() - 1)) {
+  // Of a pipeline the last chunk has the loss.
+  const plan::ChunkLayout layout = plan::chunkLayoutOf(plan);
+  for (const auto &[index, repeat] :
+       plan.stepsOf(layout.stageOf(layout.count() - 1))) {
     const plan::Program &program = plan.programs[index];
     for (const plan::ProgramInstruction &instruction : program.instructions) {
       if (!isLoss(program, instruction))
