@@ -120,6 +120,8 @@ def as_alone(context, model="halves-dropout", ranks=4, accumulation=2,
     alone["accelerate"] = jobs.accelerate_config("single", 1, "")
     # Ranks of ep read other samples.
     alone["gradient_accumulation_steps"] *= axes.get("ep", 1)
+    alone["eval"] = {**job["eval"],
+                     "batches": job["eval"]["batches"] * axes.get("ep", 1)}
     logs = []
     for name, own, ranks in (
             ("split", {**job, "sequence_parallel": "tp" in axes}, ranks),
@@ -225,6 +227,10 @@ CASES = [
         context, "pp", "six", accumulation=4, pipeline="zb-v")),
     ("zb-v-dropout", lambda context: as_alone(
         context, "six-dropout", ranks=2, pipeline="zb-v")),
+    ("zb-h1-cp2", beside("zb-h1", cp=2)),
+    ("zb-v-sp2", beside("zb-v", sp=2, max_grad_norm=None)),
+    ("zb-v-ep2", beside("zb-v", MIXTURE, ep=2)),
+    ("zb-v-adapter", beside("zb-v", ranks=2, adapter=ADAPTER)),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),
