@@ -24,8 +24,9 @@ def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
     pointwise chain, rows behind it, heads whole). Of layers of one size side by
     side in one weight each is sharded (`[3, "tp"]`); where their sizes differ,
     the weight is whole. Where the mesh has an axis `ep`, experts are sharded over
-    it by `base_model_ep_plan`, and over no other. A `spec` that is there is the
-    user's and stays. Does nothing where the mesh has neither axis, or both of
+    it by `base_model_ep_plan`, and over no other, unless `decide-experts` has
+    shared them: each of a rank's experts is then sharded over tp as well. Another
+    `spec` that is there is the user's and stays. Does nothing where the mesh has neither axis, or both of
     size 1. A dimension that the axis does not divide is an error, with
     the sizes that would fit.
   }];

@@ -141,8 +141,11 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
           << plan->baseClass << ", so that nothing splits the model";
       return signalPassFailure();
     }
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    const bool dispatched = graph && graph->hasAttr(sharding::expertsAttr);
     for (auto param : module.getOps<sharding::ParamOp>())
-      if (!param.getSpecAttr() && failed(decide(param, *plan, classes, mesh)))
+      if ((!param.getSpecAttr() || (dispatched && isShared(param))) &&
+          failed(decide(param, *plan, classes, mesh)))
         return signalPassFailure();
     if (asTransformers)
       decideOperations(module);
@@ -200,6 +203,17 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     op->setAttr(sharding::specsAttr, b.getArrayAttr(specs));
   }
 
+  /// Experts that ranks share already (decide-experts): each of them can be
+  /// split like any other layer.
+  static bool isShared(sharding::ParamOp param) {
+    sharding::SpecAttr spec = param.getSpecAttr();
+    return spec && spec.getRank() &&
+           llvm::any_of(sharding::shardedBy(spec, 0),
+                        [](const sharding::ShardedBy &by) {
+                          return by.axis == expertAxis;
+                        });
+  }
+
   LogicalResult decide(sharding::ParamOp param, const TpPlan &plan,
                        const llvm::StringMap<StringRef> &classes,
                        sharding::MeshOp mesh) {
@@ -207,7 +221,8 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     StringRef owner = param.getFqn().rsplit('.').first;
     const AdapterName layer = adapterName(owner);
     StringRef over = expertAxis, from = "base_model_ep_plan of ";
-    const TpEntry *entry = mesh.axisSize(over) == 1
+    const sharding::SpecAttr shared = param.getSpecAttr();
+    const TpEntry *entry = mesh.axisSize(over) == 1 || shared
                                ? nullptr
                                : findTpEntry(plan.experts, param.getFqn());
     if (!entry) {
@@ -261,14 +276,17 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     noteGathered(param, plan);
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
+    std::string why = ((plan.published ? from : StringRef("derived plan of ")) +
+                       plan.baseClass + ": " + style)
+                          .str();
+    if (shared) {
+      dims[0] = sharding::dimOf(&getContext(), sharding::shardedBy(shared, 0));
+      why = shared.getBecause().getWhy().str() + ", " + why;
+    }
     dims[*dim] = sharding::dimOf(&getContext(), {{over, layers}});
     param.setSpecAttr(sharding::SpecAttr::get(
         &getContext(), dims, ArrayAttr(),
-        sharding::BecauseAttr::get(
-            &getContext(),
-            ((plan.published ? from : StringRef("derived plan of ")) +
-             plan.baseClass + ": " + style)
-                .str())));
+        sharding::BecauseAttr::get(&getContext(), why)));
     return success();
   }
 

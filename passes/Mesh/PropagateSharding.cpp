@@ -52,6 +52,10 @@ public:
     for (auto function : module.getOps<func::FuncOp>())
       seed(function);
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    if (graph)
+      if (auto experts = graph->getAttrOfType<sharding::ExpertsAttr>(
+              sharding::expertsAttr))
+        dispatched = experts.getAxis();
     if (graph && failed(throughGraph(graph)))
       return failure();
     for (auto function : module.getOps<func::FuncOp>())
@@ -97,9 +101,14 @@ private:
       return param ? replicated(param.getType()) : ValueSharding();
     ValueSharding state =
         fromSpec(param.getSpecAttr(), bytesOf(param.getType()));
-    for (DimSharding &dim : state.dims)
+    for (DimSharding &dim : state.dims) {
+      // Functions have a rank's experts since dispatch-experts.
+      llvm::erase_if(dim.axes, [&](const sharding::ShardedBy &by) {
+        return by.axis == dispatched;
+      });
       if (!dim.axes.empty())
         dim.priority.level = std::max(dim.priority.level, Priority::Plan);
+    }
     return state;
   }
 
@@ -547,6 +556,7 @@ private:
 
   mlir::ModuleOp module;
   sharding::MeshOp mesh;
+  StringRef dispatched; // the axis whose ranks send each other rows of experts
   llvm::StringMap<sharding::ParamOp> params;
   llvm::StringMap<func::FuncOp> functions;
   DenseMap<Value, ValueSharding> values, wants;

@@ -37,7 +37,8 @@ MESHES = {"one": (1, 1, "single", {}), "two": (2, 1, "fsdp", {}),
           "stages-zero-bubble": (2, 1, "fsdp", {"pp": 2, "pipeline": "zb-h1"}),
           "stages-v": (2, 1, "fsdp", {"pp": 2, "pipeline": "zb-v"}),
           "experts": (2, 1, "fsdp", {"ep": 2}),
-          "experts-two": (4, 1, "fsdp", {"ep": 2})}
+          "experts-two": (4, 1, "fsdp", {"ep": 2}),
+          "experts-tensor": (4, 1, "fsdp", {"ep": 2, "tp": 2})}
 OPTIONS = {
     "precision": ["fp32", "bf16", "fp16", "bf16-fp32"],
     "mesh": ["one", "two", "four", "hybrid", "ddp"],
@@ -127,6 +128,7 @@ SPLIT = [
         ("experts", "halves-qwen3-moe", "fp32", 1, "pointwise", "clip"),
         ("experts", "halves-mixtral", "bf16", 2, "full", "none"),
         ("experts-two", "halves-qwen3-moe", "bf16-fp32", 2, "none", "clip"),
+        ("experts-tensor", "even-mixtral", "fp32", 1, "pointwise", "clip"),
         ("zero1", "halves-tied", "fp32", 2, "none", "none"),
         ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip"),
         ("ddp", "gqa", "fp32", 2, "pointwise", "hook-bf16"),

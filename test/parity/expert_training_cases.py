@@ -73,6 +73,29 @@ def overflow(context):
     return f"{bound} suffices"
 
 
+def through_meshes(context):
+    """A run goes from ep 2 x tp 2 to dp 2 and back, with its losses."""
+    job = jobs.make_job(context.path(), jobs.PEAKED["even-mixtral"], ranks=4,
+                        ep=2, tp=2, steps=18, checkpoint_every=6,
+                        max_grad_norm=1.0)
+    alone = {**job, "mesh": {"dp_shard": 2},
+             "accelerate": {**job["accelerate"], "num_processes": 2}}
+    plans = []
+    for name, own, ranks in (("both", job, 4), ("alone", alone, 2)):
+        plans.append((context.path(f"{name}.json"), ranks))
+        harness.plan(context, jobs.write_job(context.path(), own,
+                                             f"{name}.yaml"), plans[-1][0])
+    whole = harness.execute(context, *plans[0], context.path("whole.jsonl"))
+    log = context.path("moved.jsonl")
+    harness.execute(context, *plans[0], log, "--steps", "6")
+    harness.execute(context, *plans[1], log, "--resume", "auto", "--steps",
+                    "12")
+    moved = harness.execute(context, *plans[0], log, "--resume", "auto")
+    loss = harness.compare_logs(moved, whole, "loss", 1e-5)
+    norm = harness.compare_logs(moved, whole, "grad_norm", 1e-4)
+    return f"loss {loss:.1e}, norm {norm:.1e}"
+
+
 CASES = [
     ("ep2", case(MODEL, ranks=2, ep=2, steps=20, lr=3e-3, max_grad_norm=0.5,
                  learned=0.99)),
@@ -83,6 +106,14 @@ CASES = [
     # Rounding moves tokens to other experts, which Adam's whole steps show.
     ("ep2-bf16", case(MODEL, ranks=2, ep=2, steps=20, lr=1.5e-3, learned=0.995,
                       precision=BF16, loss=LOSS_BF16, weights=WEIGHTS_BF16)),
+    # Experts are split over tp as well; each rank of sp has all of a sample's.
+    ("ep2-tp2", case("even-qwen3-moe", ranks=4, ep=2, tp=2, steps=20, lr=3e-3,
+                     max_grad_norm=0.5, learned=0.99)),
+    ("ep2-sp2", case("even-qwen3-moe", ranks=4, ep=2, sp=2, steps=20, lr=3e-3,
+                     max_grad_norm=0.5, learned=0.99)),
+    ("mixtral-ep2-cp2", case("even-mixtral", ranks=4, ep=2, cp=2, steps=20,
+                             lr=3e-3, accumulation=2, learned=0.99)),
+    ("mixtral-ep2-tp2-resumed", through_meshes),
     ("loads-in-transformers", loads_in_transformers),
     ("overflow", overflow),
     ("other-meshes", lambda context: moves_to_other_meshes(

@@ -227,6 +227,15 @@ PEAKED = {**MODELS, "even": variant(
                            qk_nope_head_dim=16, v_head_dim=20,
                            initializer_range=0.05),
     "halves-mixtral": {**MODELS["mixtral"], "num_local_experts": 4},
+    # Heads and vocabularies that two ranks divide too.
+    "even-qwen3-moe": {**MODELS["qwen3-moe"], "num_experts": 8,
+                       "moe_intermediate_size": 24, "num_hidden_layers": 3,
+                       "num_attention_heads": 4, "num_key_value_heads": 2,
+                       "vocab_size": 256},
+    "even-mixtral": {**MODELS["mixtral"], "num_local_experts": 4,
+                     "intermediate_size": 48,
+                     "num_attention_heads": 4, "num_key_value_heads": 2,
+                     "vocab_size": 256},
     "halves-phi3": {**FAMILIES["phi3"], "intermediate_size": 112,
                     "vocab_size": 256, "num_attention_heads": 4,
                     "num_key_value_heads": 2}}
@@ -372,7 +381,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
             precision=mixed, replicate=replicate,
             activation_checkpointing=full, reshard=reshard,
             clipping=0.0 if max_grad_norm is None else "auto",
-            **({"tp": tp, "cp": cp} if sp == pp == 1 else {})),
+            **({"tp": tp, "cp": cp} if sp == pp == ep == 1 else {})),
         "model": "model",
         "init": "pretrained",
         "data": {"tokens": "train.bin", "dtype": "uint16",
@@ -383,10 +392,9 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         "schedule": schedule or {"steps": steps, "warmup_steps": 0,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
-        **({"mesh": {"pp": pp, **{axis: size for axis, size in (
-            ("cp", cp), ("sp", sp), ("tp", tp), ("ep", ep)) if size > 1}}}
-           if pp > 1 else
-           {"mesh": {"ep": ep}} if ep > 1 else
+        **({"mesh": {axis: size for axis, size in (
+            ("pp", pp), ("cp", cp), ("sp", sp), ("tp", tp), ("ep", ep))
+                     if size > 1}} if pp > 1 or ep > 1 else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),
         **({"pipeline": {"schedule": "interleaved-1f1b", "chunks": chunks}}

@@ -86,7 +86,7 @@ private:
     if (axis == expertsAt) {
       sizes[shardAt] = rest;
       for (int64_t experts = 1; experts <= rest; ++experts)
-        if (rest % experts == 0 && (experts == 1 || sharing(sizes) == sizes[0]))
+        if (rest % experts == 0)
           take(sizes, experts);
       sizes[shardAt] = 1;
       return;

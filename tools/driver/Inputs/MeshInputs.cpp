@@ -160,10 +160,6 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
                                fix));
     return false;
   };
-  for (const char *axis : {"tp", "cp", "sp"})
-    if (mesh->size(axis) > 1)
-      return refuse(std::string("beside ") + axis,
-                    std::string("leave ep or ") + axis + " at 1");
   if (inputs.job.quantization)
     return refuse("of quantised weights", "leave ep at 1");
   if (inputs.adapter)
