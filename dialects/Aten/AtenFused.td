@@ -156,4 +156,82 @@ def Aten_CrossEntropyInPlaceBackwardOp
     : Aten_CrossEntropyBackward<"cross_entropy_in_place_backward", "View",
                                 "gradient of cross_entropy over the logits">;
 
+//===----------------------------------------------------------------------===//
+// Mamba-2
+//===----------------------------------------------------------------------===//
+
+/// Sizes of a mixer: heads of `head_dim`, of which groups share B and C of
+/// `state` elements, scanned by chunks of `chunk` tokens.
+def Aten_Mamba2Sizes {
+  dag attributes = (ins I64Attr:$head_dim, I64Attr:$state, I64Attr:$chunk,
+                        F64Attr:$eps, F64Attr:$step_min);
+}
+
+def Aten_Mamba2MixerOp
+    : Aten_Op<"mamba2_mixer",
+              "fused::mamba2_mixer(%0, %1, %2, %3, %4, %5, %6, $groups, $head_dim, $state, $chunk, $eps, $step_min)",
+              "Attention",
+              [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost,
+               Aten_OwnWorkspace]> {
+  let summary = "convolution, scan and gated norm of a Mamba-2 mixer";
+  let description = [{
+    mamba_ssm's `mamba_split_conv1d_scan_combined` between a mixer's two
+    projections. `projected` [B, S, P] has the gate z, the input x, B, C and the
+    steps of each head. x, B and C pass a causal convolution and silu; the scan
+    of Dao and Gu (arXiv:2405.21060, section 6) runs by chunks, with A =
+    -exp(`decay`) and steps softplus(step + `step_bias`) of `step_min` at least;
+    `skip` times x is added; then times silu(z) and an RMS norm of each group.
+
+    Its autograd function saves `projected`, the scan's output and the norm's
+    1 / rms [B, S, groups], and makes all else again in its backward.
+
+    ```mlir
+    %y, %scanned, %rstd = aten.mamba2_mixer %x, %conv, %bias, %step, %decay, %skip, %norm {chunk = 16 : i64, eps = 1.0e-05 : f64, groups = 2 : i64, head_dim = 4 : i64, state = 8 : i64, step_min = 1.0e-03 : f64} : (tensor<1x32x68xf32>, tensor<48x1x4xf32>, tensor<48xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<16xf32>) -> (tensor<1x32x16xf32>, tensor<1x32x16xf32>, tensor<1x32x2xf32>)
+    ```
+  }];
+  let arguments = !con((ins Aten_FloatTensor:$projected,
+                            Aten_FloatTensor:$conv_weight,
+                            Aten_FloatTensor:$conv_bias,
+                            Aten_FloatTensor:$step_bias,
+                            Aten_FloatTensor:$decay, Aten_FloatTensor:$skip,
+                            Aten_FloatTensor:$norm_weight),
+                       (ins I64Attr:$groups), Aten_Mamba2Sizes.attributes);
+  let results = (outs Aten_FloatTensor:$result, Aten_FloatTensor:$scanned,
+                      Aten_FloatTensor:$rstd);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_Mamba2MixerBackwardOp
+    : Aten_Op<"mamba2_mixer_backward",
+              "fused::mamba2_mixer_backward(%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, $head_dim, $state, $chunk, $eps, $step_min)",
+              "Attention",
+              [InferTypeOpAdaptor, Aten_OwnCost, Aten_OwnWorkspace]> {
+  let summary = "gradients of mamba2_mixer";
+  let description = [{
+    Operands: the result's gradient, those of the forward, and what it saves.
+    Gradients of the forward's operands, in their order.
+  }];
+  let arguments = !con((ins Aten_FloatTensor:$grad_out,
+                            Aten_FloatTensor:$projected,
+                            Aten_FloatTensor:$conv_weight,
+                            Aten_FloatTensor:$conv_bias,
+                            Aten_FloatTensor:$step_bias,
+                            Aten_FloatTensor:$decay, Aten_FloatTensor:$skip,
+                            Aten_FloatTensor:$norm_weight,
+                            Aten_FloatTensor:$scanned,
+                            Aten_FloatTensor:$rstd),
+                       Aten_Mamba2Sizes.attributes);
+  let results = (outs Aten_FloatTensor:$grad_projected,
+                      Aten_FloatTensor:$grad_conv_weight,
+                      Aten_FloatTensor:$grad_conv_bias,
+                      Aten_FloatTensor:$grad_step_bias,
+                      Aten_FloatTensor:$grad_decay, Aten_FloatTensor:$grad_skip,
+                      Aten_FloatTensor:$grad_norm_weight);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // ACCEL_DIALECTS_ATEN_FUSED_TD

@@ -139,7 +139,7 @@ MaybeRule aten::shardingRule(Operation *op) {
     return std::nullopt;
   for (auto classRule :
        {fillRule, randomRule, viewRule, movementRule, indexRule, productRule,
-        attentionRule, reductionRule, normRule, lossRule})
+        attentionRule, reductionRule, normRule, lossRule, mambaRule})
     if (MaybeRule rule = classRule(op))
       return rule;
   if (isa<TypeAsOp>(op)) { // of its second operand only the element type counts

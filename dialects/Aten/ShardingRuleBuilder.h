@@ -27,6 +27,7 @@ MaybeRule attentionRule(mlir::Operation *op); // ShardingRuleAttention.cpp
 MaybeRule reductionRule(mlir::Operation *op); // ShardingRuleReduce.cpp
 MaybeRule normRule(mlir::Operation *op);      // ShardingRuleNorms.cpp
 MaybeRule lossRule(mlir::Operation *op);      // ShardingRuleLosses.cpp
+MaybeRule mambaRule(mlir::Operation *op);     // Mamba.cpp
 
 class RuleBuilder {
 public:

@@ -165,6 +165,12 @@ public:
       f.fixType(choiceBias);
 
     Value x = f.argument(0);
+    const Value bias =
+        biasesChoice(kind) ? Value(f.argument(choiceBias)) : Value();
+    if (kind.blocks != DecoderLayerKind::Blocks::Both) {
+      f.end(residual(f, x, alone(f, kind, parts.norm(x, d.beforeBlock), bias)));
+      return function;
+    }
     Value normed = parts.norm(x, d.beforeAttention);
     Value attended = parts.norm(
         writeAttention(f, d, kind, attentionInputs(f, normed)), d.ofAttention);
@@ -180,17 +186,8 @@ public:
     x = parts.norm(residual(f, x, attended), d.afterAttention);
     MixtureValues mixed;
     Value before = parts.norm(x, d.beforeMlp);
-    if (kind.sparse)
-      mixed =
-          writeMixture(f, d.mixture, f.view(before, {tokens, d.hiddenSize}),
-                       biasesChoice(kind) ? f.argument(choiceBias) : Value());
-    Value fed = kind.sparse ? f.view(mixed.rows, hiddenType.getShape())
-                            : mlp(f, before, d.mlp);
-    if (kind.sparse && d.mixture.sharedSize) {
-      Value shared = mlp(f, before, d.sharedMlp);
-      f.enter("mlp");
-      fed = f.op<AddTensorOp>(fed, shared);
-    }
+    Value fed =
+        kind.sparse ? experts(f, before, bias, mixed) : mlp(f, before, d.mlp);
     fed = parts.norm(fed, d.ofMlp);
     llvm::SmallVector<Value> results{
         parts.norm(residual(f, x, fed), d.afterMlp)};
@@ -276,7 +273,8 @@ public:
 
 private:
   std::string predictorNorm(int64_t i) const {
-    const size_t layer = d.kinds.size() - size_t(d.tokenPredictors) + size_t(i);
+    const int64_t behind = (d.tokenPredictors - i - 1) * d.predictorLayers + 1;
+    const size_t layer = d.kinds.size() - size_t(behind);
     return d.layers + "." + std::to_string(layer) + ".shared_head.norm";
   }
 
@@ -357,6 +355,41 @@ private:
     return d.residualFirst ? f.op<AddTensorOp>(x, y) : f.op<AddTensorOp>(y, x);
   }
 
+  /// The block of a layer that has one alone.
+  Value alone(FunctionWriter &f, const DecoderLayerKind &kind, Value normed,
+              Value choiceBias) {
+    MixtureValues ignored;
+    if (kind.blocks == DecoderLayerKind::Blocks::Mamba)
+      return writeMamba(f, d, normed);
+    if (kind.blocks == DecoderLayerKind::Blocks::Attention)
+      return writeAttention(f, d, kind, attentionInputs(f, normed));
+    return kind.sparse ? experts(f, normed, choiceBias, ignored)
+                       : mlp(f, normed, d.mlp);
+  }
+
+  /// Routed experts, between the projections to and from their width where they
+  /// have one, and the shared one; `mixed` is what the first give.
+  Value experts(FunctionWriter &f, Value hidden, Value choiceBias,
+                MixtureValues &mixed) {
+    const Mixture &m = d.mixture;
+    DecoderParts parts(f, d);
+    f.enter(m.path);
+    Value rows = f.view(hidden, {tokens, d.hiddenSize}), narrow;
+    if (m.latentSize)
+      narrow = parts.linear(rows, m.path + ".fc1_latent_proj");
+    mixed = writeMixture(f, m, rows, choiceBias, narrow);
+    Value sum = mixed.rows;
+    if (m.latentSize)
+      sum = parts.linear(sum, m.path + ".fc2_latent_proj");
+    sum = f.view(sum, hiddenType.getShape());
+    if (m.sharedSize) {
+      Value shared = mlp(f, hidden, d.sharedMlp);
+      f.enter(m.path);
+      sum = f.op<AddTensorOp>(sum, shared);
+    }
+    return sum;
+  }
+
   Value mlp(FunctionWriter &f, Value hidden, const DecoderMlp &m) {
     DecoderParts parts(f, d);
     f.enter(m.path);
@@ -410,6 +443,20 @@ static std::vector<DecoderLayerKind> kindsOf(const Decoder &decoder,
   return kinds;
 }
 
+static std::string suffixOf(const DecoderLayerKind &kind) {
+  switch (kind.blocks) {
+  case DecoderLayerKind::Blocks::Both:
+    return kind.window ? ".window" : ".full";
+  case DecoderLayerKind::Blocks::Attention:
+    return ".attention";
+  case DecoderLayerKind::Blocks::Mlp:
+    return kind.sparse ? ".experts" : ".mlp";
+  case DecoderLayerKind::Blocks::Mamba:
+    return ".mamba";
+  }
+  llvm_unreachable("covered switch");
+}
+
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const Decoder &decoder,
                                        const ModelInfo &info,
@@ -442,10 +489,11 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
                                    decoder.hiddenSize, options, kind.window));
     }
   for (const DecoderLayerKind &kind : distinct) {
-    std::string suffix = kind.window ? ".window" : ".full";
+    std::string suffix = suffixOf(kind);
     if (ropes.size() > 1)
       suffix += "." + std::to_string(kind.rope);
-    if (decoder.mixture.experts)
+    if (decoder.mixture.experts &&
+        kind.blocks == DecoderLayerKind::Blocks::Both)
       suffix += kind.sparse ? ".sparse" : ".dense";
     layers.push_back(segments.layer(kind,
                                     llvm::find(kinds, kind) - kinds.begin(),
@@ -473,10 +521,11 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
                                segments.basePath())
                          .front());
   llvm::SmallVector<Value> counts, probabilities;
-  const size_t decoders = kinds.size() - size_t(decoder.tokenPredictors);
+  const auto each = static_cast<size_t>(decoder.predictorLayers);
+  const size_t decoders = kinds.size() - size_t(decoder.tokenPredictors) * each;
   llvm::SmallVector<Value> ends; // of the decoder, and of predictors
   for (auto [i, kind] : llvm::enumerate(kinds)) {
-    if (i >= decoders) {
+    if (i >= decoders && (i - decoders) % each == 0) {
       ends.push_back(hidden);
       hidden =
           graph.call(segments.predictorInput(i), {hidden, graph.inputIds()}, "")

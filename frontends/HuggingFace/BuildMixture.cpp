@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildMixture.h"
 
+#include "frontends/HuggingFace/Activate.h"
+
 #include <limits>
 
 using namespace accel;
@@ -18,13 +20,15 @@ namespace {
 class MixtureWriter {
 public:
   MixtureWriter(FunctionWriter &f, const Mixture &mixture, Value rows,
-                Value choiceBias)
+                Value choiceBias, Value narrow)
       : f(f), mixture(mixture), rows(rows), choiceBias(choiceBias),
-        tokens(f.shape(rows).front()), chosen(tokens * mixture.chosen) {}
+        narrow(narrow ? narrow : rows), gate(mixture.path + ".gate"),
+        experts(mixture.path + ".experts"), tokens(f.shape(rows).front()),
+        chosen(tokens * mixture.chosen) {}
 
   MixtureValues run() {
-    f.enter("mlp.gate");
-    Value input = rows, weight = f.param("mlp.gate.weight");
+    f.enter(gate);
+    Value input = rows, weight = f.param(gate + ".weight");
     if (mixture.sigmoid) {
       input = f.op<ToCopyOp>(input, f.f32());
       weight = f.op<ToCopyOp>(weight, f.f32());
@@ -35,7 +39,7 @@ public:
     else
       route(logits);
     MixtureValues values;
-    values.rows = experts();
+    values.rows = multiply();
     if (mixture.auxiliary)
       statistics(logits, values);
     return values;
@@ -104,40 +108,47 @@ private:
     return f.op<TransposeIntOp>(f.param(name), uint64_t(1), uint64_t(2));
   }
 
-  Value experts() {
-    f.enter("mlp.experts");
+  Value multiply() {
+    f.enter(experts);
     Value ids = f.view(choices, {chosen});
     Value sorted = f.op<SortStableOp>(ids, uint64_t(0), false);
     Value order = sorted.getDefiningOp()->getResult(1);
     Value token = f.op<FloorDivideScalarOp>(order, uint64_t(mixture.chosen));
-    Value gathered = pick(rows, token);
+    Value gathered = pick(narrow, token);
     Value weights = pick(f.view(scores, {chosen, 1}), order);
     Value ends = f.op<SearchsortedTensorOp>(sorted, count(mixture.experts),
                                             /*out_int32=*/true, /*right=*/true);
-    Value inner = activate(
-        f.op<GroupedMmOp>(gathered, factor("mlp.experts.gate_up_proj"), ends));
-    Value out = f.op<GroupedMmOp>(inner, factor("mlp.experts.down_proj"), ends);
+    const char *up = mixture.plain ? ".up_proj" : ".gate_up_proj";
+    Value inner =
+        activate(f.op<GroupedMmOp>(gathered, factor(experts + up), ends));
+    Value out = f.op<GroupedMmOp>(inner, factor(experts + ".down_proj"), ends);
     Value weighted = f.op<MulTensorOp>(out, weights);
     Value back = f.op<ScatterSrcOp>(order, order, count(chosen), uint64_t(0));
     Value restored = f.view(pick(weighted, back),
-                            {tokens, mixture.chosen, f.shape(rows).back()});
-    return f.op<TypeAsOp>(sum(restored, 1, false), rows);
+                            {tokens, mixture.chosen, f.shape(narrow).back()});
+    return f.op<TypeAsOp>(sum(restored, 1, false), narrow);
   }
 
-  /// silu(first half) * second half.
+  /// silu(first half) * second half, or the square of what is above 0.
   Value activate(Value both) {
+    if (mixture.plain) {
+      f.enter(experts + ".act_fn");
+      Value inner = huggingface::activate(f, Activation::Relu2, both);
+      f.enter(experts);
+      return inner;
+    }
     uint64_t half = uint64_t(mixture.intermediateSize), dim = 1;
     Value gate = f.op<SliceTensorOp>(both, dim, uint64_t(0), half, uint64_t(1));
     Value up = f.op<SliceTensorOp>(both, dim, half, 2 * half, uint64_t(1));
-    f.enter("mlp.experts.act_fn");
+    f.enter(experts + ".act_fn");
     gate = f.op<SiluOp>(gate);
-    f.enter("mlp.experts");
+    f.enter(experts);
     return f.op<MulTensorOp>(gate, up);
   }
 
   /// load_balancing_loss_func chooses anew, in the dtype of the logits.
   void statistics(Value logits, MixtureValues &values) {
-    f.enter("mlp.gate");
+    f.enter(gate);
     Value probabilities = f.op<SoftmaxOp>(logits, uint64_t(1));
     Value ids = f.view(topk(probabilities, mixture.chosen).second, {chosen});
     values.counts =
@@ -149,7 +160,8 @@ private:
 
   FunctionWriter &f;
   const Mixture &mixture;
-  Value rows, choiceBias, scores, choices;
+  Value rows, choiceBias, narrow, scores, choices;
+  const std::string gate, experts; // modules
   int64_t tokens, chosen;
 };
 
@@ -157,8 +169,9 @@ private:
 
 MixtureValues accel::huggingface::writeMixture(FunctionWriter &f,
                                                const Mixture &mixture,
-                                               Value rows, Value choiceBias) {
-  return MixtureWriter(f, mixture, rows, choiceBias).run();
+                                               Value rows, Value choiceBias,
+                                               Value narrow) {
+  return MixtureWriter(f, mixture, rows, choiceBias, narrow).run();
 }
 
 Value accel::huggingface::addBalancingLoss(FunctionWriter &f,

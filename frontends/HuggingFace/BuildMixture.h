@@ -26,10 +26,12 @@ struct MixtureValues {
   mlir::Value counts, probabilities;
 };
 
-/// The routed experts of the module "mlp" of `rows` [tokens, hidden].
-/// `choiceBias`, [experts] in fp32, is that of a router with sigmoids.
+/// The routed experts of `rows` [tokens, hidden], which read `narrow` [tokens,
+/// latentSize] where that is not null. `choiceBias`, [experts] in fp32, is that
+/// of a router with sigmoids.
 MixtureValues writeMixture(FunctionWriter &f, const Mixture &mixture,
-                           mlir::Value rows, mlir::Value choiceBias = {});
+                           mlir::Value rows, mlir::Value choiceBias = {},
+                           mlir::Value narrow = {});
 
 /// `loss` with the load balancing loss (Switch Transformer, equations 4 to 6)
 /// of all layers with experts, given their counts and probabilities.

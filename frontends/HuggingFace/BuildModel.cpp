@@ -80,6 +80,14 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
                           std::to_string(rows) + " positions");
     return false;
   }
+  if (const auto *decoder = std::get_if<DecoderConfig>(&config.family);
+      decoder && decoder->decoder.mamba.heads && options.hasDocuments()) {
+    diagnostics.error("unsupported", "",
+                      "several documents in a sequence are not supported with "
+                      "Mamba layers, whose states would pass from one to the "
+                      "next");
+    return false;
+  }
   double elements =
       double(options.microBatch) *
       double(std::max(std::max(options.sequenceLength, options.targetLength),

@@ -25,5 +25,5 @@ void Decoder::useLlamaNames() {
 std::string accel::huggingface::choiceBiasOf(const Decoder &decoder,
                                              size_t layer) {
   return decoder.layers + "." + std::to_string(layer) +
-         ".mlp.gate.e_score_correction_bias";
+         "." + decoder.mixture.path + ".gate.e_score_correction_bias";
 }

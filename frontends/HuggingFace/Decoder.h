@@ -75,8 +75,22 @@ struct DecoderMlp {
   Activation activation = Activation::Silu;
 };
 
+/// A mixer of states in place of attention (Mamba-2, arXiv:2405.21060).
+struct MambaMixer {
+  std::string path;
+  std::string in, convolution, norm, out; // modules
+  std::string stepBias, decay, skip;      // parameters
+  int64_t heads = 0, headDim = 0, groups = 1, state = 0, chunk = 1;
+  double stepMin = 0, stepMax = 1; // of the time steps
+  /// The last projection starts smaller with more layers
+  /// (rescale_prenorm_residual).
+  bool scalesOutput = false;
+};
+
 /// What a layer may have of its own.
 struct DecoderLayerKind {
+  /// Hybrid models have one block in a layer, behind one norm.
+  enum class Blocks { Both, Attention, Mlp, Mamba } blocks = Blocks::Both;
   int64_t window = 0;  // keys that a query sees; 0: all before it
   int rope = 0;        // index in Decoder::ropes
   bool sparse = false; // experts of Decoder::mixture, no MLP
@@ -118,14 +132,19 @@ struct Decoder {
   std::string layers = "model.layers";
   std::string layerClass;              // "LlamaDecoderLayer"
   std::vector<DecoderLayerKind> kinds; // by layer
-  /// Of these, the last ones predict further tokens (TokenPredictors.h).
-  int64_t tokenPredictors = 0;
+  /// Of these, the last ones predict further tokens, by as many layers each
+  /// (TokenPredictors.h).
+  int64_t tokenPredictors = 0, predictorLayers = 1;
   enum class Norm { Rms, RmsWide, RmsShifted, Layer } norm = Norm::Rms;
   double normEps = 1e-6;
   DecoderAttention attention;
   DecoderMlp mlp;
   Mixture mixture;      // in place of `mlp` in the kinds that are sparse
   DecoderMlp sharedMlp; // beside its experts, where it has a `sharedSize`
+  MambaMixer mamba;
+  /// Blocks of hybrid models read what this norm gives; attention and MLPs of
+  /// others have their own.
+  std::string beforeBlock;
   /// Norms before a block, of its output before it is added, and after that.
   std::string beforeAttention, ofAttention, afterAttention;
   std::string beforeMlp, ofMlp, afterMlp;

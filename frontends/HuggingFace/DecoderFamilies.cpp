@@ -101,26 +101,80 @@ struct FamilyReader : DecoderReader {
   void groupedMixture() {
     Mixture &m = d.mixture;
     const auto layers = static_cast<int64_t>(d.kinds.size());
-    m.sparse.resize(d.kinds.size());
     for (int64_t i = size("first_k_dense_replace"); i < layers; ++i)
-      m.sparse[size_t(i)] = d.kinds[size_t(i)].sparse = true;
-    if (size("first_k_dense_replace") >= layers)
+      d.kinds[size_t(i)].sparse = true;
+    if (!hasExperts())
       return;
-    m.sigmoid = m.scoresInFp32 = true;
     m.experts = size("experts");
-    m.chosen = size("num_experts_per_tok");
     m.intermediateSize = size("expert_size");
     m.sharedSize = size("shared_size");
-    m.groups = size("n_group");
-    m.groupsChosen = size("topk_group");
-    m.normalize = flag("norm_topk_prob");
-    m.scale = number("routed_scaling_factor");
+    sigmoidRouter();
     d.sharedMlp = d.mlp;
     for (std::string *name :
          {&d.sharedMlp.path, &d.sharedMlp.gate, &d.sharedMlp.up,
           &d.sharedMlp.down, &d.sharedMlp.activationPath})
       name->insert(std::string("mlp").size(), ".shared_experts");
     checkGroups();
+  }
+
+  /// Notes which layers have experts.
+  bool hasExperts() {
+    Mixture &m = d.mixture;
+    for (const DecoderLayerKind &kind : d.kinds)
+      m.sparse.push_back(kind.sparse);
+    return std::count(m.sparse.begin(), m.sparse.end(), true) > 0;
+  }
+  void sigmoidRouter() {
+    Mixture &m = d.mixture;
+    m.sigmoid = m.scoresInFp32 = true;
+    m.chosen = size("num_experts_per_tok");
+    m.groups = size("n_group");
+    m.groupsChosen = size("topk_group");
+    m.normalize = flag("norm_topk_prob");
+    m.scale = number("routed_scaling_factor");
+  }
+
+  void nemotronH() {
+    d.norm = Decoder::Norm::RmsWide;
+    d.embedding = "model.embeddings";
+    d.finalNorm = "model.norm_f";
+    d.beforeBlock = "norm";
+    storedBase = "backbone.";
+    d.attention.path = "mixer";
+    d.attention.query = "mixer.q_proj";
+    d.attention.key = "mixer.k_proj";
+    d.attention.value = "mixer.v_proj";
+    d.attention.output = "mixer.o_proj";
+    d.dropout.attention = dropout("attention_dropout");
+    plainMlp("mixer", "mixer.up_proj", "mixer.down_proj", "mixer.act_fn");
+    blocks();
+    mamba();
+    for (const char *key : {"attention_bias", "tie_word_embeddings",
+                            "residual_in_fp32", "hidden_dropout"})
+      if (json.find(key) && json.number(key, 0, true) != 0)
+        json.warning(key, "ignored-key",
+                     std::string("'") + key +
+                         "' has no effect: transformers does not read it");
+    if (!hasExperts())
+      return;
+    Mixture &m = d.mixture;
+    m.path = "mixer";
+    m.plain = true;
+    m.experts = size("n_routed_experts");
+    m.intermediateSize = size("moe_intermediate_size");
+    m.latentSize = size("moe_latent_size");
+    m.sharedSize = size("moe_shared_expert_intermediate_size");
+    sigmoidRouter();
+    d.sharedMlp = d.mlp;
+    for (std::string *name : {&d.sharedMlp.path, &d.sharedMlp.up,
+                              &d.sharedMlp.down, &d.sharedMlp.activationPath})
+      name->insert(std::string("mixer").size(), ".shared_experts");
+    if (d.mlp.activation != Activation::Relu2)
+      json.unsupported("mlp_hidden_act", "experts with another activation than "
+                                         "relu2 are not supported yet");
+    checkGroups();
+    if (m.latentSize)
+      checkExpertSizes(json, "moe_latent_size", m.latentSize);
   }
 
   void checkGroups() {
@@ -392,7 +446,8 @@ struct Entry {
 };
 
 // model_type, activation, epsilon, its default, pad_token_id, whether it is
-// read, whether the hidden size is a multiple of the heads.
+// read, whether the hidden size is a multiple of the heads, whether layers are
+// of several kinds.
 const Entry families[] = {
     {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::deepseekV3},
@@ -416,6 +471,15 @@ const Entry families[] = {
      &FamilyReader::gptNeox},
     {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},
      &FamilyReader::mpt},
+    {{"nemotron_h",
+      "mlp_hidden_act",
+      "layer_norm_epsilon",
+      1e-5,
+      {},
+      false,
+      false,
+      true},
+     &FamilyReader::nemotronH},
     {{"olmo2", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
      &FamilyReader::olmo2},
     {{"opt", "activation_function", "", 1e-5, 1, true, true},
@@ -465,7 +529,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (json.failed())
     return std::nullopt;
   (reader.*entry.read)();
-  if (modelType == "falcon" || modelType == "deepseek_v3")
+  if (modelType == "falcon" || modelType == "deepseek_v3" ||
+      modelType == "nemotron_h")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())

@@ -6,6 +6,7 @@
 #include "frontends/HuggingFace/DecoderParts.h"
 
 #include "dialects/Aten/Eager.h"
+#include "dialects/Aten/Fused.h"
 #include "frontends/HuggingFace/RopeTables.h"
 
 using namespace accel;
@@ -218,4 +219,25 @@ Value accel::huggingface::writeAttention(FunctionWriter &f,
                                          const DecoderLayerKind &kind,
                                          const AttentionInputs &inputs) {
   return AttentionWriter(f, decoder, kind, inputs).run();
+}
+
+Value accel::huggingface::writeMamba(FunctionWriter &f, const Decoder &decoder,
+                                     Value hidden) {
+  const MambaMixer &m = decoder.mamba;
+  DecoderParts parts(f, decoder);
+  const int64_t batch = f.shape(hidden)[0], sequence = f.shape(hidden)[1];
+  auto number = [](int64_t size) { return static_cast<uint64_t>(size); };
+  f.enter(m.path);
+  Value rows = f.view(hidden, {batch * sequence, decoder.hiddenSize});
+  Value projected = parts.linear(rows, m.in);
+  f.enter(m.path);
+  projected = f.view(projected, {batch, sequence, f.shape(projected).back()});
+  Value mixed = f.op<Mamba2MixerOp>(
+      projected, f.param(m.convolution + ".weight"),
+      f.param(m.convolution + ".bias"), f.param(m.stepBias), f.param(m.decay),
+      f.param(m.skip), f.param(m.norm + ".weight"), number(m.groups),
+      number(m.headDim), number(m.state), number(m.chunk),
+      f.number(decoder.normEps), f.number(m.stepMin));
+  mixed = f.view(mixed, {batch * sequence, m.heads * m.headDim});
+  return f.view(parts.linear(mixed, m.out), f.shape(hidden));
 }

@@ -41,6 +41,10 @@ mlir::Value writeAttention(FunctionWriter &f, const Decoder &decoder,
                            const DecoderLayerKind &kind,
                            const AttentionInputs &inputs);
 
+/// The Mamba-2 mixer of a layer: [B, S, hidden].
+mlir::Value writeMamba(FunctionWriter &f, const Decoder &decoder,
+                       mlir::Value hidden);
+
 } // namespace accel::huggingface
 
 #endif // ACCEL_FRONTENDS_HUGGINGFACE_DECODERPARTS_H

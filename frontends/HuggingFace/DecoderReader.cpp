@@ -47,6 +47,16 @@ void DecoderReader::checkSizes() {
                {"head_dim", sizeLimits::size},
                {"max_position_embeddings", sizeLimits::positions},
                {"max_seq_len", sizeLimits::positions},
+               {"mamba_num_heads", sizeLimits::size},
+               {"mamba_head_dim", sizeLimits::size},
+               {"mamba_n_groups", sizeLimits::size},
+               {"mamba_d_conv", sizeLimits::size},
+               {"mamba_chunk_size", sizeLimits::size},
+               {"n_groups", sizeLimits::size},
+               {"ssm_state_size", sizeLimits::size},
+               {"conv_kernel", sizeLimits::size},
+               {"chunk_size", sizeLimits::size},
+               {"moe_latent_size", sizeLimits::size, true},
                {"sliding_window", sizeLimits::positions, true}};
   for (const auto &entry : sizes)
     if (json.has(entry.key))
@@ -76,7 +86,7 @@ void DecoderReader::checkSizes() {
 /// As transformers' own check does.
 void DecoderReader::checkLayerTypes() {
   const nlohmann::json *types = json.find("layer_types");
-  if (!types || json.failed())
+  if (!types || json.failed() || family.hybrid)
     return;
   if (!types->is_array()) {
     json.error("layer_types", "'layer_types' must be a list");
@@ -222,6 +232,23 @@ static plan::Initializer initOf(const TreeModule &module,
   // What is added to the residual, as in GPT-2.
   if (decoder.residualInitByDepth && module.fqn.ends_with("c_proj"))
     return normalInit(stddev / std::sqrt(2.0 * double(decoder.kinds.size())));
+  const MambaMixer &mamba = decoder.mamba;
+  if (name == "D" || module.className.ends_with("NormGated"))
+    return onesInit();
+  // softplus of it is between time_step_min and time_step_max.
+  if (name == "dt_bias")
+    return uniformInit(std::log(std::expm1(mamba.stepMin)),
+                       std::log(std::expm1(mamba.stepMax)));
+  // Logarithms of 1 to the number of heads; nobody draws it, as accel-run has
+  // no kernel of these layers.
+  if (name == "A_log")
+    return uniformInit(0, std::log(static_cast<double>(mamba.heads)));
+  if (mamba.scalesOutput && module.fqn.ends_with(".out_proj")) {
+    const double bound =
+        1 / std::sqrt(static_cast<double>(mamba.heads * mamba.headDim) *
+                      static_cast<double>(decoder.kinds.size()));
+    return uniformInit(-bound, bound);
+  }
   if (module.className.ends_with("Norm"))
     return decoder.norm == Decoder::Norm::RmsShifted ? zerosInit() : onesInit();
   return normalInit(stddev);
@@ -234,8 +261,21 @@ static void storeExperts(ParameterInfo &parameter) {
   const std::string each = fqn.substr(0, fqn.rfind('.')) + ".*.";
   if (fqn.ends_with(".experts.gate_up_proj"))
     parameter.stored = {each + "gate_proj.weight", each + "up_proj.weight"};
+  else if (fqn.ends_with(".experts.up_proj"))
+    parameter.stored = {each + "up_proj.weight"};
   else if (fqn.ends_with(".experts.down_proj"))
     parameter.stored = {each + "down_proj.weight"};
+}
+
+/// Checkpoints call the base model `base`.
+static void storeBase(ParameterInfo &parameter, const std::string &base) {
+  const std::string own = "model.";
+  if (base.empty() || !parameter.fqn.starts_with(own))
+    return;
+  if (parameter.stored.empty())
+    parameter.stored = {parameter.fqn};
+  for (std::string &name : parameter.stored)
+    name.replace(0, own.size(), base);
 }
 
 ModelInfo DecoderReader::info(double stddev) const {
@@ -257,6 +297,7 @@ ModelInfo DecoderReader::info(double stddev) const {
     if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
       info.parameters.back().stored = {storedHead};
     storeExperts(info.parameters.back());
+    storeBase(info.parameters.back(), storedBase);
   }
   for (size_t i = 0; d.mixture.sigmoid && i < d.kinds.size(); ++i)
     if (d.kinds[i].sparse)

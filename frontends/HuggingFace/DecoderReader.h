@@ -20,7 +20,8 @@ struct DecoderFamily {
   double defaultEps;
   std::optional<int64_t> pad; // default pad_token_id, where it matters
   bool readsPad;
-  bool headsDivide; // the hidden size must be a multiple of the heads
+  bool headsDivide;    // the hidden size must be a multiple of the heads
+  bool hybrid = false; // `layer_types` are blocks, which the module tree reads
 };
 
 /// Reads one config.json, in this order: `checkSizes`, the module tree,
@@ -32,6 +33,7 @@ struct DecoderReader {
   Decoder d = {};
   std::string storedHead =
       {}; // name of lm_head.weight in checkpoints, if other
+  std::string storedBase = {}; // of "model." there, if other
 
   /// A number of the module tree's settings; 0 where it has none such.
   double number(const char *name) const;
@@ -55,6 +57,11 @@ struct DecoderReader {
   void addRope(const Rope &rope);
   /// Layers that the module tree marks attend to `window` keys.
   void windows(int64_t window);
+
+  /// What each layer of a hybrid model is, as the module tree read it.
+  void blocks();
+  /// Sizes of Mamba-2 layers, by the names of Nemotron-H.
+  void mamba();
 
   /// The architecture must be the family's ...ForCausalLM.
   bool checkArchitecture(const std::string &prefix);

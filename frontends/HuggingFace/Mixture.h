@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace accel::huggingface {
@@ -16,8 +17,9 @@ namespace accel::huggingface {
 /// Experts in place of a layer's MLP. A router chooses some of them for each
 /// token and none is ever full, as transformers' "grouped_mm" experts.
 struct Mixture {
-  int64_t experts = 0; // 0: the model has none
-  int64_t chosen = 0;  // for each token
+  std::string path = "mlp"; // of its module in a layer
+  int64_t experts = 0;      // 0: the model has none
+  int64_t chosen = 0;       // for each token
   int64_t intermediateSize = 0;
   bool normalize = true;     // scores of the chosen sum to `scale`
   bool scoresInFp32 = false; // also where the model computes in 16 bits
@@ -28,6 +30,11 @@ struct Mixture {
   /// arXiv:2412.19437, section 2.1.2).
   bool sigmoid = false;
   int64_t groups = 1, groupsChosen = 1;
+  /// Experts are down(relu(up(x))^2), not down(silu(gate(x)) * up(x)).
+  bool plain = false;
+  /// Of what experts read and give, between two projections that all of them
+  /// share; 0: the hidden size.
+  int64_t latentSize = 0;
   int64_t sharedSize = 0;   // of the MLP that all tokens pass beside; 0: none
   std::vector<bool> sparse; // by layer: it has experts
   /// Coefficient of the load balancing loss, where the loss has one.

@@ -91,6 +91,7 @@ public:
     std::sort(tree.noSplit.begin(), tree.noSplit.end());
     for (bool window : settings.slidingLayers())
       tree.attention.push_back(window ? Attention::Sliding : Attention::Full);
+    tree.blocks = settings.layerBlocks();
     tree.tensorParallelPlan = settings.hasTensorParallelPlan();
     tree.sizes = {settings.sizeOf("hidden_size"),
                   settings.sizeOf("vocab_size"),

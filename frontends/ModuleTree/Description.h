@@ -11,6 +11,10 @@
 //   scaled := 1                   a name of our own, not read
 //   text hidden_act|activation = silu
 //   sliding layer%2==0            layers that attend to a window
+//   blocks list|other pattern ME* mamba:M:linear_attention:mamba moe:E:moe
+//                                 layers of several kinds: the members that say
+//                                 them, the pattern's default, and of each kind
+//                                 its name (1 in layers of it), letter, words
 //   nosplit $DecoderLayer         `_no_split_modules`
 //   tp                            the config class has a tensor-parallel plan
 //   fp32 wo                       modules that stay fp32 in an fp16 model

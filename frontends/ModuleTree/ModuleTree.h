@@ -75,6 +75,9 @@ struct ModuleTree {
   /// `get_output_embeddings()`; nothing where the model has none.
   std::optional<std::string> base, inputEmbedding, outputEmbedding;
   std::vector<Attention> attention; // by layer; empty for encoders
+  /// What each layer of a hybrid model is: "mamba", "attention", "mlp", "moe";
+  /// empty for others.
+  std::vector<std::string> blocks;
   bool tensorParallelPlan = false;  // the config class has base_model_tp_plan
   /// Members of config.json that quantize the weights: "bitsandbytes", ...
   std::string quantization;

@@ -6,6 +6,7 @@
 
 #include "frontends/ModuleTree/Settings.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace accel::moduletree {
@@ -69,6 +70,8 @@ void Settings::readLine(std::string_view line, const std::string &prefix) {
         texts[std::string(words[2])].starts_with(words[3]);
   else if (words[0] == "sliding")
     readLayerTypes(words[1]);
+  else if (words[0] == "blocks")
+    readBlocks(words);
   else if (words[0] == "text")
     readText(words[1], words[3]);
   else
@@ -136,9 +139,91 @@ void Settings::readLayerTypes(std::string_view expression) {
   values["any_full"] = windows < layers;
 }
 
+namespace {
+
+/// "mamba:M:linear_attention:mamba" of a description: a name of our own, its
+/// letter in a pattern, its words in a list.
+struct BlockKind {
+  std::string_view name, letter;
+  std::vector<std::string_view> words;
+};
+
+std::string choices(const std::vector<BlockKind> &kinds, bool letters) {
+  std::string list;
+  for (size_t i = 0; i < kinds.size(); ++i)
+    list += (i == 0                 ? ""
+             : i + 1 < kinds.size() ? ", "
+                                    : " and ") +
+            std::string(letters ? kinds[i].letter : kinds[i].words.front());
+  return list;
+}
+
+} // namespace
+
+/// A list of words goes before a pattern of letters, and either before
+/// num_hidden_layers, as transformers reads them.
+void Settings::readBlocks(const std::vector<std::string_view> &words) {
+  std::vector<BlockKind> kinds;
+  for (size_t i = 4; i < words.size(); ++i) {
+    std::vector<std::string_view> parts = split(words[i], ':');
+    kinds.push_back({parts[0], parts[1], {parts.begin() + 2, parts.end()}});
+    blockNames.emplace(parts[0]);
+  }
+  std::string key;
+  for (std::string_view name : split(words[1], '|'))
+    if (key.empty() && config.find(std::string(name)))
+      key = name;
+  if (!key.empty()) {
+    const nlohmann::json &list = *config.find(key);
+    if (!list.is_array())
+      return config.error(key, "'" + key + "' must be a list");
+    for (size_t i = 0; i < list.size(); ++i) {
+      const std::string word =
+          list[i].is_string() ? list[i].get<std::string>() : "";
+      for (const BlockKind &kind : kinds)
+        if (std::find(kind.words.begin(), kind.words.end(), word) !=
+            kind.words.end())
+          blocks.emplace_back(kind.name);
+      if (blocks.size() != i + 1)
+        return config.error(
+            key + "." + std::to_string(i),
+            "a layer is one of " + choices(kinds, false) +
+                (word.empty() ? "" : ", not '" + printable(word) + "'"));
+    }
+  } else {
+    key = words[2];
+    const std::string pattern =
+        config.text(key).value_or(std::string(words[3]));
+    for (char letter : pattern) {
+      const size_t before = blocks.size();
+      for (const BlockKind &kind : kinds)
+        if (kind.letter[0] == letter)
+          blocks.emplace_back(kind.name);
+      if (blocks.size() == before)
+        return config.error(
+            key, "letter " + std::to_string(before + 1) + " of '" + key +
+                     "' is '" + printable(std::string(1, letter)) +
+                     "'; a layer is one of " + choices(kinds, true));
+    }
+  }
+  if (blocks.empty())
+    return config.error(key, "'" + key + "' has no layer");
+  const char *count = "num_hidden_layers";
+  if (const nlohmann::json *stated = config.find(count);
+      stated && *stated != blocks.size())
+    config.warning(count, "ignored-key",
+                   "'num_hidden_layers' has no effect: '" + key + "' has " +
+                       std::to_string(blocks.size()) + " layers");
+  values[count] = static_cast<double>(blocks.size());
+  setLayer(0);
+}
+
 void Settings::setLayer(int64_t layer) {
   values["layer"] = static_cast<double>(layer);
   values["only_mlp"] = onlyMlp.count(layer) ? 1 : 0;
+  for (const std::string &name : blockNames)
+    values[name] = static_cast<size_t>(layer) < blocks.size() &&
+                   blocks[static_cast<size_t>(layer)] == name;
 }
 
 double Settings::value(std::string_view expression) {

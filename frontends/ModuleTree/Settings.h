@@ -43,6 +43,9 @@ public:
   bool hasTensorParallelPlan() const { return tp; }
   /// True for each layer that attends to a window; empty for encoders.
   const std::vector<bool> &slidingLayers() const { return sliding; }
+  /// What each layer of a hybrid model is, by the description's names; empty
+  /// for others.
+  const std::vector<std::string> &layerBlocks() const { return blocks; }
 
 private:
   huggingface::ConfigReader &config;
@@ -50,6 +53,8 @@ private:
   std::map<std::string, std::string> texts;
   std::vector<std::string> noSplitClasses, fp32;
   std::vector<bool> sliding;
+  std::vector<std::string> blocks;
+  std::set<std::string> blockNames;
   std::set<int64_t> onlyMlp; // mlp_only_layers
   bool tp = false;
 
@@ -59,6 +64,7 @@ private:
   void readText(std::string_view names, std::string_view otherwise);
   void readLayerTypes(std::string_view expression);
   void readLabels();
+  void readBlocks(const std::vector<std::string_view> &words);
 };
 
 /// The parts of `text` between runs of `separator`.

@@ -76,6 +76,8 @@ OpKind opKind(const Instruction &instruction) {
   const std::string_view name = baseName(instruction.op);
   if (contains(name, "attention"))
     return OpKind::Attention;
+  if (contains(name, "mamba2_mixer"))
+    return OpKind::Scan;
   if (name.ends_with("mm") || name.ends_with("matmul") ||
       name.ends_with("linear"))
     return OpKind::Matmul;
@@ -256,6 +258,33 @@ static double groupByGroupSeconds(const Target &target, DType dtype,
                                productSeconds(target, dtype, shape, options));
 }
 
+/// Kernels that mamba_ssm launches for a mixer (dialects/Aten/Mamba.cpp): the
+/// convolution, steps and their sums, states, their passing, C B, the scan, the
+/// norm; backward all but the last two again, and twelve more.
+constexpr double scanKernels = 7, scanBackwardKernels = 17;
+
+/// Each kernel loads its tiles, multiplies over one chunk and stores: no loop
+/// is long enough to hide the loads behind products of that depth, so that both
+/// are waited for. Products are of 16-bit operands also in fp8 recipes.
+static double scanSeconds(const Function &function,
+                          const Instruction &instruction,
+                          const Target &target) {
+  const ComputeRate &rate = target.rate(computeType(function, instruction));
+  double chunk = 1; // the last whole number among the arguments
+  for (const Arg &arg : instruction.args)
+    if (arg.kind == Arg::Kind::Int)
+      chunk = std::max(1.0, static_cast<double>(arg.intValue));
+  const double bandwidth = target.reductionBytesPerSecond > 0
+                               ? target.reductionBytesPerSecond
+                               : target.memoryBytesPerSecond;
+  return (contains(instruction.op, "backward") ? scanBackwardKernels
+                                               : scanKernels) *
+             target.launchSeconds +
+         instruction.flops / (rate.peakFlops * rate.matmulEfficiency) *
+             (chunk + rate.halfDepth) / chunk +
+         instruction.movedBytes / bandwidth;
+}
+
 double opSeconds(const Function &function, const Instruction &instruction,
                  const Target &target, const CostOptions &options) {
   const OpKind kind = opKind(instruction);
@@ -266,6 +295,8 @@ double opSeconds(const Function &function, const Instruction &instruction,
             target.measured.find(instructionKey(function, instruction));
         at != target.measured.end())
       return at->second;
+  if (kind == OpKind::Scan)
+    return scanSeconds(function, instruction, target);
   DType dtype = computeType(function, instruction);
   double compute = 0;
   if (kind == OpKind::Matmul) {

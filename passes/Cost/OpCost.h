@@ -27,6 +27,7 @@ enum class OpKind {
   View,      // takes none
   Matmul,    // mm, addmm, bmm, baddbmm, linear
   Attention, // fused attention, forward or backward
+  Scan,      // a Mamba-2 mixer between its projections
   Reduction, // norms, softmax, losses, sums, embedding gradients
   Stream     // everything else: reads and writes its tensors once
 };

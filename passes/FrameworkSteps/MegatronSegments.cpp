@@ -7,6 +7,7 @@
 
 #include "passes/Partition/GraphParts.h"
 #include "passes/StepModel/MegatronRecompute.h"
+#include "passes/StepModel/MegatronStates.h"
 
 namespace accel {
 
@@ -63,6 +64,7 @@ mlir::LogicalResult MegatronSegments::convert(sharding::CallOp op,
     return op.emitOpError() << "cannot be shared: " << why;
   if (!isRepeated(op.getPath()))
     return mlir::success();
+  useMegatronStates(graph);
   useMegatronLayers(graph, layers, target);
   countMegatronKernels(graph, experts, host);
   if (!recomputed.empty())

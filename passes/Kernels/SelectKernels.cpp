@@ -10,6 +10,7 @@
 #include "passes/Kernels/TrainerForm.h"
 
 #include "dialects/Aten/Eager.h"
+#include "dialects/Aten/Fused.h"
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -101,6 +102,17 @@ static LogicalResult checkGrouped(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
+/// Kernels of libraries that other executors call (AtenFused.td).
+static LogicalResult checkExecutable(func::FuncOp function) {
+  auto result = function.walk([&](aten::Mamba2MixerOp op) {
+    emitError(op.getLoc(), "accel-run has no kernel for Mamba-2 layers "
+                           "(mamba_ssm's scan); FSDP, DDP, DeepSpeed and "
+                           "Megatron are predicted");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// PyTorch's own, which keeps a mask: of one byte an element in CUDA's kernel,
 /// in the dtype of the input on CPUs.
 static Value selectDropout(OpBuilder &b, aten::Device device,
@@ -164,7 +176,8 @@ struct SelectKernelsPass
                           kernels.norm != frameworks::NormKernel::Written ||
                           kernels.loss != frameworks::LossKernel::Wide;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      if (failed(checkGrouped(function)))
+      if (failed(checkGrouped(function)) ||
+          (!asModules && failed(checkExecutable(function))))
         return signalPassFailure();
       if (asModules && replaced && !function.isExternal())
         toTrainerForm(function, kernels);

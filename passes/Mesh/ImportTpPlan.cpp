@@ -231,6 +231,10 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
       entry = findTpEntry(plan.entries, param.getFqn());
       if (!entry)
         entry = findTpEntry(plan.entries, layer.layer);
+      if (!entry && !asTransformers)
+        entry = findTpEntry(plan.besides, param.getFqn());
+      if (!entry && !asTransformers)
+        entry = findTpEntry(plan.besides, layer.layer);
     }
     if (!entry || mesh.axisSize(over) == 1 ||
         !isAdapterSharded(layer.part, entry->style))

@@ -203,6 +203,42 @@ constexpr TpEntry t5[] = {
     {"block.*.layer.*.DenseReluDense.wo", Rowwise},
 };
 
+constexpr TpEntry nemotronH[] = {
+    {"embeddings", EmbeddingRowwise},
+    {"layers.*.mixer.experts.up_proj", Colwise},
+    {"layers.*.mixer.experts.down_proj", Rowwise},
+    {"layers.*.mixer.experts", MoeTpExperts},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+/// Megatron's hybrid models: heads of attention; of Mamba-2 layers groups of
+/// heads, with their rows of the projection (core/ssm/mamba_mixer.py); MLPs and
+/// shared experts.
+constexpr TpEntry nemotronHOfMegatron[] = {
+    {"layers.*.mixer.q_proj", Colwise},
+    {"layers.*.mixer.k_proj", Colwise},
+    {"layers.*.mixer.v_proj", Colwise},
+    {"layers.*.mixer.o_proj", Rowwise},
+    {"layers.*.mixer.in_proj", Colwise},
+    {"layers.*.mixer.conv1d.weight", GroupedGemm},
+    {"layers.*.mixer.conv1d.bias", Colwise},
+    {"layers.*.mixer.dt_bias", Colwise},
+    {"layers.*.mixer.A_log", Colwise},
+    {"layers.*.mixer.D", Colwise},
+    {"layers.*.mixer.norm.weight", Colwise},
+    {"layers.*.mixer.out_proj", Rowwise},
+    {"layers.*.mixer.up_proj", Colwise},
+    {"layers.*.mixer.down_proj", Rowwise},
+    {"layers.*.mixer.shared_experts.up_proj", Colwise},
+    {"layers.*.mixer.shared_experts.down_proj", Rowwise},
+};
+
+constexpr TpEntry dispatchedPlain[] = {
+    {"layers.*.mixer.experts.up_proj", GroupedGemm},
+    {"layers.*.mixer.experts.down_proj", GroupedGemm},
+    {"layers.*.mixer.experts", EpDispatchExperts},
+};
+
 /// `base_model_ep_plan` of the mixtures.
 constexpr TpEntry dispatched[] = {
     {"layers.*.mlp.experts.gate_up_proj", GroupedGemm},
@@ -221,6 +257,7 @@ constexpr TpPlan plans[] = {
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
     {"DeepseekV3Model", deepseekV3, dispatched, true},
     {"MixtralModel", mixtral, dispatched, true},
+    {"NemotronHModel", nemotronH, dispatchedPlain, true, nemotronHOfMegatron},
     {"Olmo2Model", olmo2, {}, true},
     {"Phi3Model", phi3, {}, true},
     {"GPTNeoXModel", gptNeoX, {}, true},

@@ -42,6 +42,8 @@ struct TpPlan {
   llvm::ArrayRef<TpEntry> experts;
   /// transformers has this plan; else it was derived here.
   bool published;
+  /// What others than transformers split besides (Megatron).
+  llvm::ArrayRef<TpEntry> besides = {};
 };
 
 /// The plan of the family whose base model is of this class, or null.

@@ -7,6 +7,7 @@
 
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/OpCost.h"
+#include "passes/StepModel/MegatronMixture.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Operands.h"
@@ -23,13 +24,6 @@ using plan::Instruction;
 
 using Shape = std::vector<int64_t>;
 
-/// A half of the function: the instructions of the mixture, what they read of
-/// others, and what others read of them.
-struct Half {
-  std::set<int> inside;
-  std::vector<int> reads, gives; // slots
-};
-
 class Writer {
 public:
   Writer(SegmentGraph &graph, const ExpertRanks &experts, const Target *target)
@@ -40,10 +34,11 @@ public:
     if (!findParameters())
       return "";
     tensor = std::max<int64_t>(1, graph.mesh.size("tp"));
-    Half forward = find(true), backward = find(false);
-    if (forward.reads.size() != 1 || forward.gives.size() != 1)
+    const MixtureHalf forward = findMixture(graph, module, true),
+                      backward = findMixture(graph, module, false);
+    if (!readInputs(forward.reads) || forward.gives.size() != 1)
       return "a mixture of experts reads and gives other than one tensor";
-    readSizes(forward.reads.front());
+    readSizes();
     if (all % experts.ranks != 0)
       return std::to_string(all) + " experts are not divided by " +
              std::to_string(experts.ranks) + " ranks (expert_model_parallel_" +
@@ -87,126 +82,36 @@ private:
     for (size_t i = 0; i < function.params.size(); ++i) {
       const std::string &name = function.paramNames[i];
       auto is = [&](const char *end) { return name.ends_with(end); };
-      (is("experts.gate_up_proj")                       ? gateUp
-       : is("experts.down_proj")                        ? down
-       : is("mlp.gate.weight") || is("moe.gate.weight") ? router
-                                                        : ignored) =
-          function.params[i];
+      (is("experts.gate_up_proj") || is("experts.up_proj") ? gateUp
+       : is("experts.down_proj")                           ? down
+       : is("mlp.gate.weight") || is("moe.gate.weight") ||
+               is("mixer.gate.weight")
+           ? router
+           : ignored) = function.params[i];
+      if (is("experts.up_proj"))
+        gates = 1;
+      if (is("mixer.gate.weight"))
+        module = "mixer";
     }
     return gateUp >= 0 && down >= 0 && router >= 0;
   }
 
-  bool isMixture(const Instruction &instruction) const {
-    return instruction.where.find(".mlp.gate") != std::string::npos ||
-           instruction.where.find(".mlp.experts") != std::string::npos;
+  /// What the router reads and, where experts have a width of their own between
+  /// two projections (moe_latent_size), what they read.
+  bool readInputs(const std::vector<int> &reads) {
+    for (int slot : reads)
+      (shapeOf(slot).back() == shapeOf(router).back() ? x : y) = slot;
+    if (reads.size() == 1 && x >= 0)
+      y = x;
+    return x >= 0 && y >= 0 && reads.size() <= 2;
   }
 
-  /// Exchanges over tp around the mixture belong to it: it works on a rank's
-  /// own tokens.
-  Half find(bool isForward) {
-    Half half;
-    const auto &list = function.instructions;
-    const int count = static_cast<int>(list.size());
-    for (int i = 0; i < count; ++i)
-      if (graph.forward[i] == isForward && isMixture(list[i]))
-        half.inside.insert(i);
-    std::vector<int> maker(function.slots.size(), -1);
-    std::vector<std::vector<int>> readers(function.slots.size());
-    for (int i = 0; i < count; ++i) {
-      for (int slot : list[i].results)
-        if (slot >= 0)
-          maker[slot] = i;
-      forEachSlot(list[i], [&](int slot) { readers[slot].push_back(i); });
-    }
-    auto onlyInside = [&](int slot) {
-      return std::all_of(
-          readers[slot].begin(), readers[slot].end(), [&](int i) {
-            return graph.forward[i] != isForward || half.inside.count(i) > 0;
-          });
-    };
-    std::set<int> returned(function.outputs.begin(), function.outputs.end());
-    for (bool grew = true; grew;) {
-      grew = false;
-      for (int i = 0; i < count; ++i) {
-        if (graph.forward[i] != isForward || half.inside.count(i) ||
-            list[i].results.empty())
-          continue;
-        const bool exchange = plan::isExchange(list[i]);
-        if (!exchange && !graph.view[i])
-          continue;
-        // Of a tensor that the mixture alone reads, or of the mixture's own.
-        const int result = list[i].results.front();
-        if (result < 0)
-          continue;
-        bool before = !readers[result].empty() && onlyInside(result) &&
-                      !returned.count(result);
-        bool some = false;
-        for (int r : readers[result])
-          some |= half.inside.count(r) > 0;
-        bool behind = false;
-        forEachSlot(list[i], [&](int slot) {
-          behind |= maker[slot] >= 0 && half.inside.count(maker[slot]) > 0;
-        });
-        const bool takes = before && some;
-        if (takes || (behind && exchange) ||
-            (behind && graph.view[i] && leadsToExchange(result, readers))) {
-          half.inside.insert(i);
-          grew = true;
-        }
-      }
-    }
-    // Boundaries, each storage once.
-    std::set<int> parameters, seen;
-    for (int slot : function.params)
-      parameters.insert(base(slot));
-    std::set<int> own;
-    for (int i : half.inside)
-      for (int slot : list[i].results)
-        own.insert(slot);
-    for (int i : half.inside)
-      forEachSlot(list[i], [&](int slot) {
-        const int at = maker[slot];
-        if (own.count(slot) || parameters.count(base(slot)) ||
-            (at >= 0 && graph.forward[at] != isForward) ||
-            shapeOf(slot).size() < 2 || // the bias of a router's choice
-            seen.count(base(slot)))
-          return;
-        seen.insert(base(slot));
-        half.reads.push_back(slot);
-      });
-    for (int slot : own) {
-      if (slot < 0)
-        continue;
-      const bool read =
-          std::any_of(readers[slot].begin(), readers[slot].end(), [&](int i) {
-            return graph.forward[i] == isForward && !half.inside.count(i);
-          });
-      if (read || returned.count(slot))
-        half.gives.push_back(slot);
-    }
-    return half;
-  }
-
-  bool leadsToExchange(int slot,
-                       const std::vector<std::vector<int>> &readers) const {
-    for (int r : readers[slot]) {
-      const Instruction &reader = function.instructions[r];
-      if (plan::isExchange(reader))
-        return true;
-      if (graph.view[r] && !reader.results.empty() &&
-          leadsToExchange(reader.results.front(), readers))
-        return true;
-    }
-    return false;
-  }
-
-  void readSizes(int input) {
-    x = input;
+  void readSizes() {
     all = shapeOf(router).front();
-    hidden = shapeOf(router).back();
-    tokens = static_cast<int64_t>(plan::elementsOf(shapeOf(x))) / hidden;
+    hidden = shapeOf(down)[1];
+    tokens = static_cast<int64_t>(plan::elementsOf(shapeOf(y))) / hidden;
     for (const Instruction &instruction : function.instructions)
-      if (instruction.op == "aten::topk" && isMixture(instruction))
+      if (instruction.op == "aten::topk" && isOfMixture(instruction, module))
         for (int slot : instruction.results) // values that are not read are -1
           if (slot >= 0)
             chosen = shapeOf(slot).back();
@@ -239,7 +144,7 @@ private:
                      newSlot(shape, function.slots[slot].dtype);
       return -1;
     };
-    gateUpGradient = change(gateUp, {local, 2 * width, hidden});
+    gateUpGradient = change(gateUp, {local, gates * width, hidden});
     downGradient = change(down, {local, hidden, width});
     routerGradient = change(router, shapeOf(router));
   }
@@ -369,26 +274,29 @@ private:
   }
 
   void writeForward(int result) {
-    where = "*.mlp.gate";
-    const int flat = alias(x, {tokens, hidden});
-    const int logits = product(flat, router, {tokens, all}, DType::F32,
-                               static_cast<double>(hidden));
+    where = "*." + module + ".gate";
+    const int64_t routed = shapeOf(router).back();
+    const int logits =
+        product(alias(x, {tokens, routed}), router, {tokens, all}, DType::F32,
+                static_cast<double>(routed));
+    const int flat = alias(y, {tokens, hidden});
     const int scores = newSlot({tokens, all}, DType::F32);
     map = newSlot({tokens, all}, DType::U8);
     make("megatron::route", {logits}, {scores, map});
-    routed = scores;
-    where = "*.mlp.experts";
+    probabilities = scores;
+    where = "*." + module + ".experts";
     ends = newSlot({local}, DType::I32);
     make("megatron::count", {map}, {ends});
     // row_id_map of TransformerEngine's permutation kernels.
     order = newSlot({tokens, 2 * all + 1}, DType::I32);
-    const int probabilities = newSlot({tokens * chosen}, DType::F32);
-    received = dispatch(flat, "megatron::permute", map, {probabilities, order});
+    const int permuted = newSlot({tokens * chosen}, DType::F32);
+    received = dispatch(flat, "megatron::permute", map, {permuted, order});
     factors = newSlot({rows}, DType::F32);
-    make("megatron::permute_probabilities", {probabilities}, {factors});
+    make("megatron::permute_probabilities", {permuted}, {factors});
     const double work = 2 * static_cast<double>(rows) * hiddenWidth();
-    both = grouped(received, weightOf(gateUp), {rows, 2 * width}, 2 * work);
-    active = make("megatron::weighted_swiglu", {both, factors},
+    both = grouped(received, weightOf(gateUp), {rows, gates * width},
+                   double(gates) * work);
+    active = make(activation().c_str(), {both, factors},
                   {newSlot({rows, width}, dtype)})
                  .front();
     fuse();
@@ -396,6 +304,12 @@ private:
     if (experts.biases && !experts.fused)
       out = addBiases(out);
     combine(out, "megatron::unpermute", {order}, result);
+  }
+  /// Of up and gate, or of up alone (fused_bias_swiglu.py,
+  /// use_fused_weighted_squared_relu).
+  std::string activation() const {
+    return gates == 2 ? "megatron::weighted_swiglu"
+                      : "megatron::weighted_squared_relu";
   }
   double hiddenWidth() const {
     return static_cast<double>(hidden) * static_cast<double>(width);
@@ -409,7 +323,7 @@ private:
   /// `results` are the gradient of the input, or its two parts: of what experts
   /// read, and of what the router reads.
   void writeBackward(int tangent, const std::vector<int> &results) {
-    where = "*.mlp.experts";
+    where = "*." + module + ".experts";
     const int flat = alias(tangent, {tokens, hidden});
     const int grad = dispatch(flat, "megatron::unpermute_backward", order, {});
     if (experts.biases && !experts.fused)
@@ -419,22 +333,25 @@ private:
         grouped(grad, alias(down, shapeOf(down)), {rows, width}, work);
     weightGradient(grad, active, downGradient, work);
     const int factorGradient = newSlot({rows}, DType::F32);
-    const int bothGradient = newSlot({rows, 2 * width}, dtype);
-    make("megatron::weighted_swiglu_backward", {inside, both, factors},
+    const int bothGradient = newSlot({rows, gates * width}, dtype);
+    make((activation() + "_backward").c_str(), {inside, both, factors},
          {bothGradient, factorGradient});
     fuse();
-    const int rowGradient = grouped(
-        bothGradient, alias(gateUp, shapeOf(gateUp)), {rows, hidden}, 2 * work);
-    weightGradient(bothGradient, received, gateUpGradient, 2 * work);
+    const int rowGradient =
+        grouped(bothGradient, alias(gateUp, shapeOf(gateUp)), {rows, hidden},
+                double(gates) * work);
+    weightGradient(bothGradient, received, gateUpGradient,
+                   double(gates) * work);
     const bool apart = results.size() == 2;
     const int summed =
                   apart ? results.front() : newSlot({tokens, hidden}, dtype),
               scoreGradient = newSlot({tokens, all}, DType::F32);
     combine(rowGradient, "megatron::permute_backward", {order, factorGradient},
             summed, {scoreGradient});
-    where = "*.mlp.gate";
+    where = "*." + module + ".gate";
+    const int64_t routed = shapeOf(router).back();
     const int logitGradient =
-        make("megatron::route_backward", {scoreGradient, routed, map},
+        make("megatron::route_backward", {scoreGradient, probabilities, map},
              {newSlot({tokens, all}, DType::F32)})
             .front();
     const int narrow =
@@ -442,7 +359,7 @@ private:
             .front();
     const double k = static_cast<double>(all);
     const double routing =
-        2 * static_cast<double>(tokens) * k * static_cast<double>(hidden);
+        2 * static_cast<double>(tokens) * k * static_cast<double>(routed);
     const int viaRouter =
         make("aten::mm", {narrow, router},
              {apart ? results.back() : newSlot({tokens, hidden}, dtype)},
@@ -450,7 +367,7 @@ private:
             .front();
     if (routerGradient >= 0)
       make("aten::mm",
-           {alias(narrow, {all, tokens}), alias(x, {tokens, hidden})},
+           {alias(narrow, {all, tokens}), alias(x, {tokens, routed})},
            {routerGradient}, routing);
     if (!apart)
       make("aten::add.Tensor", {summed, viaRouter}, {results.front()});
@@ -472,12 +389,12 @@ private:
   }
   /// The tangent in fp32, its products with the bias and with the
   /// probabilities, and their sums; of the first bias the sum over what the
-  /// activation gives back: 40 bytes an element and 2 of the first's.
+  /// activation gives back: 40 bytes an element and 2 of each of the first's.
   void sumBiases(int tangent) {
     make("megatron::expert_bias_backward", {tangent, factors},
          {newSlot({rows}, DType::F32)});
-    fresh.back().movedBytes =
-        40 * elementsOf(tangent) + 4.0 * static_cast<double>(rows * width);
+    fresh.back().movedBytes = 40 * elementsOf(tangent) +
+                              2.0 * static_cast<double>(gates * rows * width);
     fresh.back().workspaceBytes = static_cast<int64_t>(8 * elementsOf(tangent));
   }
   double elementsOf(int slot) const { return plan::elementsOf(shapeOf(slot)); }
@@ -490,8 +407,8 @@ private:
          {result}, flops);
   }
 
-  void write(const Half &forward, const Half &backward) {
-    dtype = function.slots[x].dtype;
+  void write(const MixtureHalf &forward, const MixtureHalf &backward) {
+    dtype = function.slots[y].dtype;
     SegmentGraph old = graph.takeInstructions();
     std::vector<Instruction> &list = old.function.instructions;
     auto keep = [&](size_t i) {
@@ -522,14 +439,15 @@ private:
     // Where the last instruction of each half stood.
     const int endForward =
         forward.inside.empty() ? -1 : *forward.inside.rbegin();
-    std::vector<int> gradients;
-    for (int slot : backward.gives)
-      if (plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
-        gradients.push_back(slot);
+    std::vector<int> gradients; // what experts read, then the router
+    for (int input : x == y ? std::vector<int>{y} : std::vector<int>{y, x})
+      for (int slot : backward.gives)
+        if (elementsOf(slot) == elementsOf(input))
+          gradients.push_back(slot);
     int tangent = -1;
     for (int slot : backward.reads)
-      if (base(slot) != base(x) &&
-          plan::elementsOf(shapeOf(slot)) == plan::elementsOf(shapeOf(x)))
+      if (base(slot) != base(x) && base(slot) != base(y) &&
+          elementsOf(slot) == elementsOf(y))
         tangent = slot;
     const int endBackward =
         backward.inside.empty() ? -1 : *backward.inside.rbegin();
@@ -573,9 +491,11 @@ private:
   int64_t all = 0, hidden = 0, tokens = 0, chosen = 1, inner = 0;
   int64_t rows = 0, local = 0, width = 0;
   DType dtype = DType::BF16;
-  bool once = false; // ExpertRanks::sendsOnce, among several ranks
-  int x = -1;
-  int map = -1, routed = -1, order = -1, ends = -1;
+  bool once = false;  // ExpertRanks::sendsOnce, among several ranks
+  int x = -1, y = -1; // what the router and the experts read
+  int64_t gates = 2;  // matrices in front of an expert's activation
+  std::string module = "mlp";
+  int map = -1, probabilities = -1, order = -1, ends = -1;
   int factors = -1, received = -1, both = -1, active = -1;
   std::string where;
   std::vector<Instruction> fresh;

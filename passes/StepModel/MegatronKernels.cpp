@@ -56,6 +56,10 @@ public:
 
   void run() {
     const bool mixture = findExperts();
+    for (size_t i = 0; i < list.size(); ++i) {
+      hybrid = hybrid || is(i, ".mixer");
+      states = states || list[i].op.find("mamba2_mixer") != std::string::npos;
+    }
     if (!mixture && host.graphs.empty())
       return;
     graph.host.assign(list.size(), HostWork());
@@ -155,18 +159,32 @@ private:
   bool is(size_t i, const char *part) const {
     return list[i].where.find(part) != std::string::npos;
   }
+  /// What a captured router has where the mixture is its layer's only block:
+  /// the norm, the shared expert and the projection to the experts' width
+  /// (MoELayer.preprocess of megatron/core/transformer/moe/moe_layer.py).
+  plan::GraphedPart partOfMixture(size_t i) const {
+    if (list[i].op == "megatron::count")
+      return plan::GraphedPart::Preprocess;
+    const bool routes =
+        hybrid ? !is(i, ".mixer.experts") && !is(i, ".fc2_latent_proj")
+               : is(i, ".mlp.gate");
+    return routes ? plan::GraphedPart::Router : plan::GraphedPart::Experts;
+  }
   bool isReplayed(size_t i) const {
     const plan::GraphedParts &graphs = host.graphs;
     if (graphs.has(plan::GraphedPart::Iteration))
       return true;
+    if (hybrid) // one block in a layer, with its norm
+      return graphs.has(states ? plan::GraphedPart::Mamba
+                        : local == 0 && is(i, ".up_proj")
+                            ? plan::GraphedPart::Mlp
+                        : local == 0 ? plan::GraphedPart::Attention
+                                     : partOfMixture(i));
     if (!is(i, ".mlp"))
       return graphs.has(plan::GraphedPart::Attention);
     if (local == 0)
       return graphs.has(plan::GraphedPart::Mlp);
-    if (list[i].op == "megatron::count")
-      return graphs.has(plan::GraphedPart::Preprocess);
-    return graphs.has(is(i, ".mlp.gate") ? plan::GraphedPart::Router
-                                         : plan::GraphedPart::Experts);
+    return graphs.has(partOfMixture(i));
   }
   /// What a graph has is launched once in each half.
   void replay() {
@@ -194,6 +212,7 @@ private:
   const ExpertRanks experts;
   const MegatronHost host;
   double local = 0;
+  bool hybrid = false, states = false;  // of blocks called "mixer"; Mamba-2
   std::set<int> weights, groupedInputs; // storages
 };
 

@@ -162,9 +162,10 @@ private:
       for (plan::Slot &slot : function.slots)
         if (tensors.count(slot.base))
           slot.dtype = DType::U8;
-      // LayerNormLinear writes 8 bits at once.
-      const bool norm = function.instructions[maker[source]].op.find("norm") !=
-                        std::string::npos;
+      // LayerNormLinear writes 8 bits at once; Mamba's norm is mamba_ssm's.
+      const std::string &made = function.instructions[maker[source]].op;
+      const bool norm = made.find("norm") != std::string::npos &&
+                        made != "megatron::group_norm";
       if (!norm)
         addCast(source, /*isForward=*/true);
       return;
@@ -267,7 +268,7 @@ private:
     cast.args = {plan::tensorArg(root)};
     const bool epilogue = layers.fusedExperts && maker[root] >= 0 &&
                           function.instructions[maker[root]].op.starts_with(
-                              "megatron::weighted_swiglu");
+                              "megatron::weighted_");
     cast.movedBytes =
         epilogue ? 0
                  : plan::elementsOf(function.slots[root].shape) * castBytes();

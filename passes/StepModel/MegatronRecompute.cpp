@@ -24,13 +24,14 @@ public:
   void run() {
     graph.child.assign(function.instructions.size(), -1);
     graph.discards.clear();
-    mixture = anyIs(".mlp.experts");
+    mixture = anyIs(".mlp.experts") || anyIs(".mixer.experts");
+    hybrid = anyIs(".mixer");
     latent = anyIs(".kv_b_proj");
     // Whole modules first: what they have is theirs.
     if (asks(plan::RecomputeModule::Experts) && mixture)
-      mark(false, [&](size_t i) { return is(i, ".mlp"); });
-    if (asks(plan::RecomputeModule::Mlp) && !mixture)
-      mark(false, [&](size_t i) { return is(i, ".mlp"); });
+      mark(false, [&](size_t i) { return is(i, block()); });
+    if (asks(plan::RecomputeModule::Mlp) && !mixture && isMlp())
+      mark(false, [&](size_t i) { return is(i, block()); });
     if (asks(plan::RecomputeModule::SharedExperts))
       mark(false, [&](size_t i) { return is(i, ".shared_expert"); });
     if (asks(plan::RecomputeModule::CoreAttention)) {
@@ -41,8 +42,11 @@ public:
       if (latent)
         mark(true, [&](size_t i) { return is(i, ".input_layernorm"); });
       if (mixture)
-        mark(true,
-             [&](size_t i) { return is(i, ".post_attention_layernorm"); });
+        mark(true, [&](size_t i) {
+          return hybrid ? !is(i, ".mixer") &&
+                              function.instructions[i].where.ends_with(".norm")
+                        : is(i, ".post_attention_layernorm");
+        });
     }
     if (asks(plan::RecomputeModule::MlaUpProjection) && latent)
       markUpProjection();
@@ -61,6 +65,11 @@ private:
         return true;
     return false;
   }
+
+  /// The module of the layer's MLP or mixture.
+  const char *block() const { return hybrid ? ".mixer" : ".mlp"; }
+  /// A layer of a hybrid model has one block.
+  bool isMlp() const { return !hybrid || anyIs(".mixer.up_proj"); }
 
   /// One checkpoint of all that is nobody's yet.
   template <typename Predicate> void mark(bool discards, Predicate inside) {
@@ -104,7 +113,7 @@ private:
     std::set<int> made;
     mark(true, [&](size_t i) {
       const Instruction &instruction = function.instructions[i];
-      bool own = instruction.op.starts_with("megatron::weighted_swiglu");
+      bool own = instruction.op.starts_with("megatron::weighted_");
       if (instruction.op == "te::quantize")
         forEachSlot(instruction,
                     [&](int slot) { own |= made.count(base(slot)) > 0; });
@@ -118,7 +127,7 @@ private:
   SegmentGraph &graph;
   const plan::Function &function;
   const plan::RecomputeModules modules;
-  bool mixture = false, latent = false;
+  bool mixture = false, latent = false, hybrid = false;
 };
 
 } // namespace

@@ -100,7 +100,8 @@ private:
         skip("the attention of '" + row.model + "' is not modelled");
     for (const char *hybrid : {"nemotron_3", "nemotron v3", "nemotron-h"})
       if (has(model, hybrid))
-        skip("Mamba layers are not modelled");
+        skip("the layers of the hybrid model '" + row.model +
+             "' are not known");
     for (const char *other : {"moe", "mixtral", "expert"})
       if (has(model, other))
         skip("the shape of the mixture '" + row.model +

@@ -34,6 +34,7 @@ enum class RecomputeModule : uint8_t {
 /// `cuda_graph_scope`, and Iteration for cuda_graph_impl full_iteration.
 enum class GraphedPart : uint8_t {
   Attention, // and what stands before the mixture
+  Mamba,     // a layer of states
   Router,
   Preprocess, // counts of rows for the ranks of experts
   Mlp,
@@ -54,8 +55,9 @@ inline constexpr std::array<NamedPart<RecomputeModule>, 7> recomputeModules = {
      {RecomputeModule::Norms, "layernorm"},
      {RecomputeModule::Mlp, "mlp"},
      {RecomputeModule::SharedExperts, "shared_experts"}}};
-inline constexpr std::array<NamedPart<GraphedPart>, 6> graphedParts = {
+inline constexpr std::array<NamedPart<GraphedPart>, 7> graphedParts = {
     {{GraphedPart::Attention, "attn"},
+     {GraphedPart::Mamba, "mamba"},
      {GraphedPart::Router, "moe_router"},
      {GraphedPart::Preprocess, "moe_preprocess"},
      {GraphedPart::Mlp, "mlp"},

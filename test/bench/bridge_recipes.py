@@ -34,6 +34,9 @@ FAMILIES = (
     "kimi/kimi",
     "llama/llama3",
     "llama/llama31",
+    "nemotronh/nemotron_3_nano",
+    "nemotronh/nemotron_3",
+    "nemotronh/nemotronh",
     "qwen/qwen3",
 )
 MODELS = {
@@ -43,6 +46,10 @@ MODELS = {
     "LLAMA3_8B": "llama38b",
     "LLAMA3_70B": "llama370b",
     "LLAMA31_405B": "llama31405b",
+    "NEMOTRON_3_NANO": "nemotron3nano",
+    "NEMOTRON_3_SUPER": "nemotron3super",
+    "NEMOTRON_3_ULTRA": "nemotron3ultra",
+    "NEMOTRONH_56B": "nemotronh56b",
     "QWEN3_30B_A3B": "qwen330ba3b",
     "QWEN3_235B_A22B": "qwen3235ba22b",
 }
@@ -54,8 +61,8 @@ NEMO = [
     {"framework": "nemo", "model": model, "stages": 8, "chunks": 12}
     for model in ("nemotron4340b", "nemotron340b")
 ]
-PRECISIONS = {"BF16": "bf16", "FP8_CS": "fp8", "FP8_SC": "fp8", "FP8_MX": "mxfp8"}
-FLAT_PRECISIONS = {"bf16": "bf16", "fp8cs": "fp8", "fp8sc": "fp8", "fp8mx": "mxfp8"}
+PRECISIONS = {"BF16": "bf16", "FP8_CS": "fp8", "FP8_SC": "fp8", "FP8_MX": "mxfp8", "NVFP4": "nvfp4"}
+FLAT_PRECISIONS = {"bf16": "bf16", "fp8cs": "fp8", "fp8sc": "fp8", "fp8mx": "mxfp8", "nvfp4": "nvfp4"}
 
 
 def show(clone, tag, path):
@@ -97,6 +104,9 @@ def entry(release, model, gpu, precision, values):
     if model == "deepseekv3":
         result["state_dtype"] = "bf16"
         result["mtp_num_layers"] = 1
+    # mtp_num_layers of recipes/nemotronh/nemotron_3_super.py and _ultra.py.
+    if model in ("nemotron3super", "nemotron3ultra"):
+        result["mtp_num_layers"] = 2
     return result
 
 
@@ -116,7 +126,7 @@ def of_classes(clone, release, tag):
         before = f"{folder}/{family.split('/')[1]}/workload_base_configs.py"
         recipes = {}
         exec(show(clone, tag, path) or show(clone, tag, before), recipes)
-        precision = "(BF16|FP8_CS|FP8_SC|FP8_MX)"
+        precision = "(BF16|FP8_CS|FP8_SC|FP8_MX|NVFP4)"
         for name, value in recipes.items():
             match = re.fullmatch(
                 rf"(\w+)_PRETRAIN_CONFIG_(\w+?)_{precision}(?:_(V\d))?", name
@@ -185,8 +195,13 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             path = "src/" + name.replace(".", "/") + ".py"
             source = show(self.clone, self.tag, path)
             if source:
+                module.__file__ = path
                 exec(compile(source, path, "exec"), module.__dict__)
                 return
+        if name.endswith(".utils.cuda_graph"):
+            module.set_cuda_graph_modules = lambda model, modules: setattr(
+                model, "cuda_graph_scope", modules
+            )
         module.__getattr__ = lambda attribute: (
             Anything() if not attribute.startswith("__") else None
         )
@@ -206,12 +221,12 @@ def of_functions(clone, release, tag):
     ).stdout.split()
     functions = []
     for path in listed:
-        match = re.search(r"perf_recipes/(deepseek|gpt_oss|kimi|llama|qwen)/(\w+)/(?!__)\w+\.py$", path)
+        match = re.search(r"perf_recipes/(deepseek|gpt_oss|kimi|llama|nemotronh|qwen)/(\w+)/(?!__)\w+\.py$", path)
         if not match:
             continue
         module = importlib.import_module(path[len("src/") : -len(".py")].replace("/", "."))
         functions += vars(module).items()
-    pattern = r"(\w+)_pretrain_(\d+)gpu_(\w+?)_(bf16|fp8cs|fp8sc|fp8mx)_config"
+    pattern = r"(\w+)_pretrain_(\d+)gpu_(\w+?)_(bf16|fp8cs|fp8sc|fp8mx|nvfp4)_config"
     found = [(re.fullmatch(pattern, name), function) for name, function in functions]
     found = [f for f in found if f[0] and f[0].group(1).upper() in MODELS]
     for match, function in sorted(found, key=lambda f: int(f[0].group(2))):

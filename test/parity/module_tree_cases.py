@@ -75,6 +75,19 @@ FAMILIES = {
         "mlp_bias": [True, False], "use_sliding_window": [True, False],
         "sliding_window": [8, None], "pad_token_id": [0]}),
     "gpt2": ("GPT2", ["LMHeadModel"] + HEADS[1:], GPT2),
+    "nemotron_h": ("NemotronH", ["ForCausalLM", "Model"], {
+        "vocab_size": [64, 101], "hidden_size": [32, 48],
+        "hybrid_override_pattern": ["M", "ME*-", "E*MM-E", "**"],
+        "num_attention_heads": [4], "num_key_value_heads": [1, 2, None],
+        "head_dim": [8], "intermediate_size": [40], "mlp_bias": [True, False],
+        "use_bias": [True, False], "use_conv_bias": [True, False],
+        "mamba_num_heads": [4, 6], "mamba_head_dim": [8], "n_groups": [1, 2],
+        "ssm_state_size": [8, 16], "conv_kernel": [2, 4],
+        "n_routed_experts": [4, 8], "moe_intermediate_size": [24],
+        "moe_shared_expert_intermediate_size": [24],
+        "moe_latent_size": [None, 12], "mlp_hidden_act": ["relu2", "silu"],
+        "dtype": ["bfloat16", "float16", None], "num_labels": [2],
+        "tie_word_embeddings": [True, False]}),
     # Not gpt_bigcode: its mask is a buffer of truth values, a dtype that trees
     # do not have; Accelerate counts it as an eighth of a byte an element.
     "gpt_neox": ("GPTNeoX", HEADS[:4], {
@@ -278,5 +291,38 @@ def defaults(context):
     return f"{len(folders)} families"
 
 
-CASES = [("complete", complete), ("defaults", defaults)]
+def hybrids(context):
+    """Published hybrid models that ship with the compiler, on the meta device."""
+    import torch
+    import transformers
+    root = os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__))))
+    with open(os.path.join(root, "passes", "Validate", "data", "models.json"),
+              encoding="utf-8") as f:
+        known = {json.dumps(config): name for name, config
+                 in sorted(json.load(f).items())
+                 if config["model_type"] == "nemotron_h"}
+    lines = []
+    for text, name in known.items():
+        folder = context.path(name)
+        os.mkdir(folder)
+        with open(os.path.join(folder, "config.json"), "w",
+                  encoding="utf-8") as f:
+            f.write(text)
+        with torch.device("meta"):
+            model = transformers.AutoModelForCausalLM.from_config(
+                transformers.AutoConfig.from_pretrained(folder))
+        theirs = {n: list(p.shape) for n, p in model.named_parameters()}
+        tree = json.loads(harness.run(
+            [context.binary("module-tree-dump"), folder]))
+        read = json.loads(harness.run([context.binary("hf-dump"), folder]))
+        for mine in ({p[0]: p[1] for p in tree["parameters"]},
+                     {p["fqn"]: p["shape"] for p in read["parameters"]}):
+            check(mine == theirs, f"{name}: parameters differ")
+        lines.append(f"{name} {tree['numel']}")
+    check(len(lines) >= 5, str(lines))
+    return ", ".join(lines)
+
+
+CASES = [("complete", complete), ("defaults", defaults), ("hybrids", hybrids)]
 CASES += [(name.replace("_", "-"), family(name)) for name in sorted(FAMILIES)]
