@@ -24,6 +24,6 @@ void Decoder::useLlamaNames() {
 
 std::string accel::huggingface::choiceBiasOf(const Decoder &decoder,
                                              size_t layer) {
-  return decoder.layers + "." + std::to_string(layer) +
-         "." + decoder.mixture.path + ".gate.e_score_correction_bias";
+  return decoder.layers + "." + std::to_string(layer) + "." +
+         decoder.mixture.path + ".gate.e_score_correction_bias";
 }

@@ -151,7 +151,8 @@ struct FamilyReader : DecoderReader {
     mamba();
     for (const char *key : {"attention_bias", "tie_word_embeddings",
                             "residual_in_fp32", "hidden_dropout"})
-      if (json.find(key) && json.number(key, 0, true) != 0)
+      if (const auto *value = json.find(key);
+          value && *value != false && *value != 0)
         json.warning(key, "ignored-key",
                      std::string("'") + key +
                          "' has no effect: transformers does not read it");

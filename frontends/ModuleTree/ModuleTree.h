@@ -78,7 +78,7 @@ struct ModuleTree {
   /// What each layer of a hybrid model is: "mamba", "attention", "mlp", "moe";
   /// empty for others.
   std::vector<std::string> blocks;
-  bool tensorParallelPlan = false;  // the config class has base_model_tp_plan
+  bool tensorParallelPlan = false; // the config class has base_model_tp_plan
   /// Members of config.json that quantize the weights: "bitsandbytes", ...
   std::string quantization;
   TreeSizes sizes;

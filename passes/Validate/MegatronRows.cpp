@@ -55,6 +55,8 @@ public:
     megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
     if (recipes)
       readRecipe();
+    if (recipe && recipe->fsdp)
+      return "Megatron's FSDP, which its recipe has, is not modelled";
     leaveLast();
     if (const std::string wrong = readModules(); !wrong.empty())
       return wrong;

@@ -60,6 +60,7 @@ std::optional<Recipe> findRecipe(const RecipeQuery &query) {
   result.engineLoss = recipe.value("cross_entropy", "") == "te";
   result.offloadedLayers = recipe.value("cpu_offloading_num_layers", 0);
   result.narrowStates = recipe.value("state_dtype", "") == "bf16";
+  result.fsdp = recipe.value("fsdp", false);
   result.tokenPredictors = recipe.value("mtp_num_layers", int64_t(0));
   result.chunks = recipe.value("chunks", int64_t(0));
   return result;

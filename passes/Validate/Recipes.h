@@ -33,6 +33,7 @@ struct Recipe {
   bool overlapsExperts = false;
   bool fusedExperts = false;   // ExpertRanks::fused
   bool narrowStates = false;   // exp_avg_dtype and exp_avg_sq_dtype: bf16
+  bool fsdp = false;           // use_megatron_fsdp
   int64_t tokenPredictors = 0; // mtp_num_layers
   bool engineLoss = false;     // KernelSet::TransformerEngineLoss
   int64_t offloadedLayers = 0; // cpu_offloading_num_layers

@@ -94,6 +94,8 @@ def entry(release, model, gpu, precision, values):
         result["dispatcher"] = values["dispatcher"]
     if values["fused"]:
         result["fused_experts"] = True
+    if values.get("fsdp"):
+        result["fsdp"] = True
     if values["overlap"]:
         result["overlap_experts"] = True
     if values["offloaded"]:
@@ -149,6 +151,7 @@ def of_classes(clone, release, tag):
                     "overlap": config["moe_a2a_overlap"],
                     "fused": config.get("cutedsl_fused_grouped_mlp"),
                     "offloaded": config["cpu_offloading_num_layers"],
+                    "fsdp": config.get("use_megatron_fsdp"),
                 },
             )
 
@@ -246,6 +249,7 @@ def of_functions(clone, release, tag):
                 "overlap": plain(config.comm_overlap.overlap_moe_expert_parallel_comm),
                 "fused": plain(config.model.use_transformer_engine_op_fuser),
                 "offloaded": plain(config.model.cpu_offloading_num_layers),
+                "fsdp": plain(config.ddp.use_megatron_fsdp),
             },
         )
 

@@ -315,9 +315,11 @@ def hybrids(context):
         theirs = {n: list(p.shape) for n, p in model.named_parameters()}
         tree = json.loads(harness.run(
             [context.binary("module-tree-dump"), folder]))
-        read = json.loads(harness.run([context.binary("hf-dump"), folder]))
+        read = [line.split("\t") for line in
+                harness.run([context.binary("hf-dump"), folder]).splitlines()]
         for mine in ({p[0]: p[1] for p in tree["parameters"]},
-                     {p["fqn"]: p["shape"] for p in read["parameters"]}):
+                     {line[1]: [int(n) for n in line[2].split(",")]
+                      for line in read if line[0] == "param"}):
             check(mine == theirs, f"{name}: parameters differ")
         lines.append(f"{name} {tree['numel']}")
     check(len(lines) >= 5, str(lines))

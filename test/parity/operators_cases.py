@@ -32,7 +32,8 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
 # Kernels of libraries, which accel-run never launches; lit tests have them.
-FUSED = {"rotary", "swiglu", "swiglu_backward", "dora_norm", "hold",
+FUSED = {"mamba2_mixer", "mamba2_mixer_backward", "rotary", "swiglu",
+         "swiglu_backward", "dora_norm", "hold",
          "cross_entropy",
          "cross_entropy_backward", "cross_entropy_in_place_backward"}
 ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM | FUSED

@@ -352,6 +352,78 @@ def swiglu_backward(d, name):
     return Row(name, [f32(*shape) for _ in range(3)], {}, run)
 
 
+def mamba2(tensors, attrs, groups):
+    """The recurrence step by step; each group has its rows of the projection
+    (gate, input, B, C, steps) and its channels side by side."""
+    projected, conv, bias, step_bias, decay, skip, norm = tensors
+    batch, tokens = projected.shape[:2]
+    size, state = attrs["head_dim"], attrs["state"]
+    heads = decay.numel() // groups
+    inner = heads * size
+    z, mixed, steps = projected.view(batch, tokens, groups, -1).split(
+        [inner, inner + 2 * state, heads], -1)
+    channels = mixed.reshape(batch, tokens, -1).transpose(1, 2)
+    channels = torch.nn.functional.conv1d(
+        channels, conv, bias, padding=conv.shape[2] - 1,
+        groups=channels.shape[1])[:, :, :tokens]
+    mixed = torch.nn.functional.silu(channels.transpose(1, 2)).reshape(
+        batch, tokens, groups, -1)
+    x, b, c = mixed.split([inner, state, state], -1)
+    x = x.reshape(batch, tokens, groups, heads, size)
+    steps = torch.nn.functional.softplus(
+        steps + step_bias.view(groups, heads)).clamp(min=attrs["step_min"])
+    shrink = torch.exp(-torch.exp(decay.view(groups, heads)) * steps)
+    h = torch.zeros(batch, groups, heads, size, state)
+    rows = []
+    for t in range(tokens):
+        h = h * shrink[:, t, :, :, None, None] + (
+            steps[:, t, :, :, None] * x[:, t])[..., None] \
+            * b[:, t, :, None, None]
+        rows.append((h * c[:, t, :, None, None]).sum(-1)
+                    + skip.view(groups, heads, 1) * x[:, t])
+    scanned = torch.stack(rows, 1).reshape(batch, tokens, groups, inner)
+    gated = scanned * torch.nn.functional.silu(z)
+    rstd = torch.rsqrt(gated.pow(2).mean(-1) + attrs["eps"])
+    y = gated * rstd[..., None] * norm.view(groups, inner)
+    shape = (batch, tokens, groups * inner)
+    return [y.reshape(shape), scanned.reshape(shape), rstd]
+
+
+def mamba2_operands(d):
+    groups, heads, size, state = d.pick(1, 2, 4), d.pick(1, 2), 2, 3
+    batch, tokens = d.pick(1, 2), d.pick(2, 5)
+    inner = groups * heads * size
+    channels = inner + 2 * groups * state
+    operands = [f32(batch, tokens, inner + channels + groups * heads),
+                f32(channels, 1, 2), f32(channels), f32(groups * heads),
+                f32(groups * heads), f32(groups * heads), f32(inner)]
+    return groups, operands, {"head_dim": size, "state": state, "chunk": 4,
+                              "eps": 1e-5, "step_min": 1e-3}
+
+
+@row("mamba2_mixer")
+def mamba2_mixer(d, name):
+    groups, operands, attrs = mamba2_operands(d)
+    return Row(name, operands, {"groups": groups, **attrs},
+               lambda t, a: mamba2(t, a, a["groups"]))
+
+
+@row("mamba2_mixer_backward")
+def mamba2_mixer_backward(d, name):
+    groups, operands, attrs = mamba2_operands(d)
+
+    def run(tensors, attrs):
+        with torch.enable_grad():
+            inputs = [t.detach().requires_grad_() for t in tensors[1:8]]
+            y = mamba2(inputs, attrs, tensors[9].shape[2])[0]
+            return list(torch.autograd.grad(y, inputs, tensors[0]))
+    batch, tokens = operands[0].shape[:2]
+    inner = operands[6].shape[0]
+    return Row(name, [f32(batch, tokens, inner), *operands,
+                      f32(batch, tokens, inner), f32(batch, tokens, groups)],
+               attrs, run)
+
+
 def targets(rows, classes):
     return Operand("i64", (rows,), low=0, high=classes)
 
