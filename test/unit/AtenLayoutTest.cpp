@@ -117,6 +117,37 @@ TEST_F(AtenTest, ViewsAreLegalWhereMemoryIsInOrder) {
             (Strides{512, 64, 16, 64, 1}));
 }
 
+/// 32 tokens in chunks of 16, 4 heads of 4 elements in 2 groups, states of 8:
+/// products of C and B within chunks 16384, their half with x 8192, states 8192
+/// in and out each, a convolution of 4 taps over 48 channels 12288.
+TEST_F(AtenTest, MixersCountTheChunkedScan) {
+  const std::string operands =
+      "tensor<1x32x68xf32>, tensor<48x1x4xf32>, tensor<48xf32>, tensor<4xf32>, "
+      "tensor<4xf32>, tensor<4xf32>, tensor<16xf32>";
+  const std::string saved = "tensor<1x32x16xf32>, tensor<1x32x2xf32>";
+  const std::string sizes = "chunk = 16 : i64, eps = 1.0e-05 : f64, head_dim = "
+                            "4 : i64, state = 8 : i64, step_min = 0.0 : f64";
+  auto function = parse(
+      "func.func @f(%p: tensor<1x32x68xf32>, %c: tensor<48x1x4xf32>, %b: "
+      "tensor<48xf32>, %h: tensor<4xf32>, %n: tensor<16xf32>) {\n"
+      "%0:3 = aten.mamba2_mixer %p, %c, %b, %h, %h, %h, %n {groups = 2 : "
+      "i64, " +
+      sizes + "} : (" + operands + ") -> (tensor<1x32x16xf32>, " + saved +
+      ")\n%1:7 = aten.mamba2_mixer_backward %0#0, %p, %c, %b, %h, %h, %h, %n, "
+      "%0#1, %0#2 {" +
+      sizes + "} : (tensor<1x32x16xf32>, " + operands + ", " + saved +
+      ") -> (" + operands + ")\nreturn }");
+  auto ops = function.getBody().front().getOps<aten::AtenOpInterface>();
+  auto forward = *ops.begin(), backward = *std::next(ops.begin());
+  EXPECT_EQ(forward.getCost().flops, 16384 + 8192 + 2 * 8192 + 12288);
+  EXPECT_EQ(backward.getCost().flops,
+            3 * 16384 + 3 * 8192 + 5 * 8192 + 3 * 12288);
+  // What the convolution gives, states of two chunks in two dtypes, C B, steps
+  // and their sums.
+  EXPECT_EQ(forward.getWorkspaceBytes(aten::Device::Cuda),
+            4 * 32 * 48 + 256 * (4 + 4) + 4 * 1024 + 8 * 32 * 4);
+}
+
 /// Queries of `s` tokens, `dim` wide; the numbers are the profiler's.
 struct Attention {
   int s, dim;

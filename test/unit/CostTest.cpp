@@ -7,6 +7,7 @@
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "runtime/plan/InstructionKey.h"
+#include "runtime/plan/Operands.h"
 #include "test/unit/PlanFixture.h"
 
 #include <cmath>
@@ -49,6 +50,37 @@ TEST(Cost, ProductsFillWaves) {
   EXPECT_LE(seconds(2816, 1280), 2 * wave);
   // A partial tile costs like a whole one.
   EXPECT_DOUBLE_EQ(seconds(2560 - 8, 1280), seconds(2560, 1280));
+}
+
+TEST(Cost, ScansWaitForProductsAndTraffic) {
+  Target target;
+  target.launchSeconds = 1e-6;
+  target.compute[DType::BF16] = {1e12, 0.5};
+  target.compute[DType::BF16].halfDepth = 32;
+  target.memoryBytesPerSecond = 2e12;
+  target.reductionBytesPerSecond = 1e12;
+  Function function;
+  function.slots.push_back({DType::BF16, {1, 64, 68}, 0});
+  Instruction scan;
+  scan.op = "fused::mamba2_mixer";
+  auto number = [](int64_t value) {
+    Arg arg;
+    arg.kind = Arg::Kind::Int;
+    arg.intValue = value;
+    return arg;
+  };
+  scan.args = {tensorArg(0), number(2), number(4), number(8), number(96)};
+  scan.results = {0};
+  scan.flops = 3e9;
+  scan.movedBytes = 2e9;
+  EXPECT_EQ(opKind(scan), OpKind::Scan);
+  // Products of depth 96 attain 96 / (96 + 32) of half the peak.
+  const double products = 3e9 / 0.5e12 * 128 / 96, traffic = 2e9 / 1e12;
+  EXPECT_NEAR(opSeconds(function, scan, target), 7e-6 + products + traffic,
+              1e-9);
+  scan.op = "fused::mamba2_mixer_backward";
+  EXPECT_NEAR(opSeconds(function, scan, target), 17e-6 + products + traffic,
+              1e-9);
 }
 
 TEST(Cost, ProductsGrowEfficientWithEachSize) {
