@@ -241,17 +241,17 @@ private:
     }
     if (auto megatron = job.getMegatronAttr()) {
       const frameworks::Kernels kernels = kernelsOf(module);
-      candidate.megatron = {megatron.getDistributed(),
-                            megatron.getOverlapGradients(),
-                            megatron.getOverlapParameters(),
-                            kernels.attention ==
-                                frameworks::AttentionKernel::Fused,
-                            static_cast<int>(megatron.getChunks()),
-                            static_cast<int>(megatron.getLastLayers()),
-                            megatron.getExperts(),
-                            megatron.getExpertTensor(),
-                            narrowWeightBytes(job, kernels.operands),
-                            static_cast<bool>(megatronRequest("shards_parameters")),
+      candidate.megatron = {
+          megatron.getDistributed(),
+          megatron.getOverlapGradients(),
+          megatron.getOverlapParameters(),
+          kernels.attention == frameworks::AttentionKernel::Fused,
+          static_cast<int>(megatron.getChunks()),
+          static_cast<int>(megatron.getLastLayers()),
+          megatron.getExperts(),
+          megatron.getExpertTensor(),
+          narrowWeightBytes(job, kernels.operands),
+          static_cast<bool>(megatronRequest("shards_parameters")),
           offloadedLayers()};
     }
     if (auto zero = job.getZeroAttr()) {

@@ -44,9 +44,6 @@ public:
     if (has(text.framework, "automodel"))
       return "NeMo-Automodel's own FSDP is not modelled";
     const int64_t tensor = run.mesh.size("tp");
-    megatron.shardsParameters = fsdp;
-    if (fsdp && run.mesh.size("pp") > 1)
-      return "Megatron's FSDP beside stages of a pipeline is not modelled";
     megatron.distributedOptimizer = fsdp || has(text.sharding, "dist-opt") ||
                                     has(text.sharding, "distributed-opt") ||
                                     has(text.sharding, "zero-1") || recipes;
@@ -55,8 +52,9 @@ public:
     megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
     if (recipes)
       readRecipe();
-    if (recipe && recipe->fsdp)
-      return "Megatron's FSDP, which its recipe has, is not modelled";
+    megatron.shardsParameters = fsdp || (recipe && recipe->fsdp);
+    if (megatron.shardsParameters && run.mesh.size("pp") > 1)
+      return "Megatron's FSDP beside stages of a pipeline is not modelled";
     leaveLast();
     if (const std::string wrong = readModules(); !wrong.empty())
       return wrong;
