@@ -373,7 +373,6 @@ private:
                 MixtureValues &mixed) {
     const Mixture &m = d.mixture;
     DecoderParts parts(f, d);
-    f.enter(m.path);
     Value rows = f.view(hidden, {tokens, d.hiddenSize}), narrow;
     if (m.latentSize)
       narrow = parts.linear(rows, m.path + ".fc1_latent_proj");

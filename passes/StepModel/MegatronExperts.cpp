@@ -276,10 +276,10 @@ private:
   void writeForward(int result) {
     where = "*." + module + ".gate";
     const int64_t routed = shapeOf(router).back();
-    const int logits =
-        product(alias(x, {tokens, routed}), router, {tokens, all}, DType::F32,
-                static_cast<double>(routed));
-    const int flat = alias(y, {tokens, hidden});
+    const int own = alias(x, {tokens, routed});
+    const int logits = product(own, router, {tokens, all}, DType::F32,
+                               static_cast<double>(routed));
+    const int flat = x == y ? own : alias(y, {tokens, hidden});
     const int scores = newSlot({tokens, all}, DType::F32);
     map = newSlot({tokens, all}, DType::U8);
     make("megatron::route", {logits}, {scores, map});
