@@ -82,7 +82,7 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
   }
   if (const auto *decoder = std::get_if<DecoderConfig>(&config.family);
       decoder && decoder->decoder.mamba.heads && options.hasDocuments()) {
-    diagnostics.error("unsupported", "",
+    diagnostics.error("not-supported", "",
                       "several documents in a sequence are not supported with "
                       "Mamba layers, whose states would pass from one to the "
                       "next");

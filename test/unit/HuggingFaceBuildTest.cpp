@@ -7,6 +7,7 @@
 #include "dialects/Aten/Layout.h"
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/TokenPredictors.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
@@ -326,5 +327,59 @@ const DecoderCase decoders[] = {
     {"mpt", "", 4},
 };
 INSTANTIATE_TEST_SUITE_P(Families, DecoderBuild, testing::ValuesIn(decoders));
+
+//===----------------------------------------------------------------------===//
+// Hybrid models
+//===----------------------------------------------------------------------===//
+
+constexpr const char *hybrid = R"({"model_type": "nemotron_h",
+    "hybrid_override_pattern": "ME*-M", "vocab_size": 64, "hidden_size": 32,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+    "intermediate_size": 48, "mamba_num_heads": 4, "mamba_head_dim": 8,
+    "n_groups": 2, "ssm_state_size": 8, "chunk_size": 16,
+    "n_routed_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 24, "moe_latent_size": 16,
+    "moe_shared_expert_intermediate_size": 24})";
+
+TEST(HybridBuild, PredictorsAreAttentionAndExperts) {
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  accel::DiagnosticEngine engine;
+  auto model = parseModelConfig(hybrid, "config.json", engine);
+  ASSERT_TRUE(model) << renderText(engine);
+  const size_t before = describeModel(*model).parameters.size();
+  EXPECT_EQ(addTokenPredictors(*model, 2), "");
+  std::map<std::string, std::vector<int64_t>> added;
+  const ModelInfo info = describeModel(*model);
+  for (size_t i = before; i < info.parameters.size(); ++i)
+    added[info.parameters[i].fqn] = info.parameters[i].shape;
+  // Two layers each, behind the five: a norm and four projections, a norm and
+  // seven of the experts; three norms and the projection of both inputs.
+  EXPECT_EQ(added.size(), 2u * (5 + 8 + 4));
+  EXPECT_EQ(added["model.layers.5.eh_proj.weight"],
+            (std::vector<int64_t>{32, 64}));
+  EXPECT_TRUE(added.count("model.layers.5.mixer.q_proj.weight"));
+  EXPECT_TRUE(added.count("model.layers.6.mixer.experts.up_proj"));
+  EXPECT_TRUE(added.count("model.layers.6.shared_head.norm.weight"));
+  EXPECT_TRUE(added.count("model.layers.8.shared_head.norm.weight"));
+  BuildOptions options;
+  options.sequenceLength = 16;
+  auto module = buildModel(context, *model, options, engine);
+  ASSERT_TRUE(succeeded(module)) << renderText(engine);
+  EXPECT_TRUE(succeeded(verify(**module)));
+}
+
+TEST(HybridBuild, StatesDoNotPassDocuments) {
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  accel::DiagnosticEngine engine;
+  auto model = parseModelConfig(hybrid, "config.json", engine);
+  ASSERT_TRUE(model) << renderText(engine);
+  BuildOptions options;
+  options.sequenceLength = 16;
+  options.inputs = {positionsInput};
+  EXPECT_TRUE(failed(buildModel(context, *model, options, engine)));
+  EXPECT_NE(renderText(engine).find("several documents in a sequence are not "
+                                    "supported with Mamba layers"),
+            std::string::npos);
+}
 
 } // namespace
