@@ -267,6 +267,47 @@ TEST(TokenPredictors, ParametersAndTime) {
   EXPECT_EQ(with.model->calls.size(), without.model->calls.size() + 2);
 }
 
+/// What stays of the layer at `path` for its backward.
+double bytesOfLayer(const DecidedStep &step, const std::string &path) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].path == path) {
+      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
+                                    .variants[step.candidate.variants[c]];
+      return static_cast<double>(v.savedBytes + v.savedInputBytes);
+    }
+  return 0;
+}
+
+/// Of a Mamba-2 layer the input and its norm, the projection, the scan's output
+/// before and after the gate, and what the norm makes of that; as much for each
+/// of several sequences, whose copies take the place of what they copy.
+TEST(MegatronStates, SavedBytesOfALayer) {
+  RunRow row = bridgeRow("Nemotron_3_Nano");
+  row.sharding = "EP=8";
+  const double h = 2688, d = 64 * 64, projected = 2 * d + 2 * 8 * 128 + 64;
+  const double states = 4 * h + 4 + 2 * projected + 6 * d + 4 * 8;
+  for (int64_t micro : {1, 2}) {
+    row.microBatch = micro;
+    EXPECT_NEAR(bytesOfLayer(stepOf(row), "model.layers.0") /
+                    (static_cast<double>(4096 * micro) * states),
+                1, 0.001)
+        << micro;
+  }
+}
+
+/// Experts between two projections: rows of 1024 elements for each of 22, one
+/// matrix before the activation, and a shared expert beside.
+TEST(MegatronExperts, SavedBytesBetweenProjections) {
+  RunRow row = bridgeRow("Nemotron_3_Super");
+  row.sharding = "EP=8";
+  const double h = 4096, width = 1024, f = 2688, shared = 5376, k = 22, e = 512;
+  const double layer = 4 * h + 4 + 2 * width + 4 * shared +
+                       k * (2 * width + 4 * f + 4) + 4 * (2 * e + 1) + 4 * e +
+                       e;
+  EXPECT_NEAR(bytesOfLayer(stepOf(row), "model.layers.1") / (4096 * layer), 1,
+              0.005);
+}
+
 /// Inputs of the projections and of the MLP, and what the MLP multiplies, have
 /// 8 bits; attention's output has both.
 TEST(MegatronLayers, EightBits) {
