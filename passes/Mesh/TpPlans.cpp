@@ -208,12 +208,11 @@ constexpr TpEntry nemotronH[] = {
     {"layers.*.mixer.experts.up_proj", Colwise},
     {"layers.*.mixer.experts.down_proj", Rowwise},
     {"layers.*.mixer.experts", MoeTpExperts},
-    {"lm_head", ColwiseGatherOutput},
 };
 
 /// Megatron's hybrid models: heads of attention; of Mamba-2 layers groups of
-/// heads, with their rows of the projection (core/ssm/mamba_mixer.py); MLPs and
-/// shared experts.
+/// heads, with their rows of the projection (core/ssm/mamba_mixer.py); MLPs,
+/// shared experts and the head.
 constexpr TpEntry nemotronHOfMegatron[] = {
     {"layers.*.mixer.q_proj", Colwise},
     {"layers.*.mixer.k_proj", Colwise},
@@ -231,6 +230,7 @@ constexpr TpEntry nemotronHOfMegatron[] = {
     {"layers.*.mixer.down_proj", Rowwise},
     {"layers.*.mixer.shared_experts.up_proj", Colwise},
     {"layers.*.mixer.shared_experts.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
 };
 
 constexpr TpEntry dispatchedPlain[] = {
