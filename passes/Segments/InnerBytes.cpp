@@ -6,7 +6,7 @@
 //
 // As torch 2.15 asks its allocator for it, which the dry GPU shows (test/dry,
 // DRY_ALLOCATIONS). What cuDNN's engines take beside is known to cuDNN alone
-// and counted as nothing; so are tensors of a few bytes.
+// and counted as nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Segments/Segments.h"
@@ -68,17 +68,16 @@ Heads headsOf(const plan::Slot &query, const plan::Slot &key,
 
 /// Gradients of queries are summed up in f32 by the blocks of keys.
 void cudnnBackward(const Heads &h, InnerBytes &inner) {
-  inner.after = {{h.rows() * (h.size + 1) * 4}};
+  inner.after = {h.rows() * (h.size + 1) * 4};
 }
 void flashBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
   const int64_t rows = h.batch * h.heads * roundUp(h.length, 128);
   const int64_t size = h.size <= 192 ? roundUp(h.size, 32) : 256;
-  std::vector<int64_t> sums = {rows * 4, rows * size * 4};
+  inner.after = {rows * 4, rows * size * 4};
   if (h.keyHeads != h.heads) // each head's, before they are added up
-    sums.insert(sums.end(), 2,
-                h.batch * h.heads * h.keyLength * h.size *
-                    plan::itemSize(dtype));
-  inner.after = {std::move(sums)};
+    inner.after.insert(inner.after.end(), 2,
+                       h.batch * h.heads * h.keyLength * h.size *
+                           plan::itemSize(dtype));
 }
 void efficientBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
   constexpr int64_t block = 64, header = 16;
@@ -86,9 +85,11 @@ void efficientBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
                          (roundUp(h.length, block) / block) *
                          (roundUp(h.size, block) / block);
   const int64_t row = h.rows() * 4;
+  const int64_t accumulators = blocks * (header + block * block * 4);
   if (dtype == plan::DType::F32) // products of gradients and outputs, their sum
-    inner.after.push_back({h.rows() * h.size * 4, row, row});
-  inner.after.push_back({row, blocks * (header + block * block * 4)});
+    inner.after = {h.rows() * h.size * 4, row, row, -2, -1, accumulators};
+  else
+    inner.after = {row, accumulators};
 }
 
 bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
@@ -105,8 +106,13 @@ bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
   const Heads heads =
       headsOf(*query, *key, name.find("scaled_dot") == name.npos);
   if (!backward) {
+    // Two numbers of a generator's state, which nobody asks for.
+    const size_t state = efficient ? 2 : 6;
+    for (size_t number : {state, state + 1})
+      if (!reader.uses(number))
+        (flash ? inner.after : inner.before).push_back(8);
     if (!reader.uses(1)) // logsumexp
-      inner.after = {{heads.rows() * 4}};
+      inner.after.push_back(heads.rows() * 4);
   } else if (cudnn) {
     cudnnBackward(heads, inner);
   } else if (flash) {
@@ -133,7 +139,7 @@ InnerBytes innerBytes(const plan::Function &function,
   if (instruction.kind == plan::Instruction::Kind::Opaque ||
       plan::isExchange(instruction)) {
     if (instruction.workspaceBytes > 0)
-      inner.after = {{instruction.workspaceBytes}};
+      inner.after = {instruction.workspaceBytes};
     return inner;
   }
   if (attention(name, reader, inner))
@@ -145,7 +151,7 @@ InnerBytes innerBytes(const plan::Function &function,
       self->shape.empty()
           ? 1
           : numel(*self) / std::max<int64_t>(self->shape.back(), 1);
-  auto allocates = [&](int64_t bytes) { inner.after.push_back({bytes}); };
+  auto allocates = [&](int64_t bytes) { inner.after.push_back(bytes); };
   if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm") {
     allocates(gemmWorkspace(capability));
   } else if (name == "aten::addmm") {
@@ -159,6 +165,8 @@ InnerBytes innerBytes(const plan::Function &function,
                                                : gemmWorkspace(capability));
   } else if (name == "aten::_softmax_backward_data") {
     allocates(bytesOf(*self));
+  } else if (name == "aten::pow") {
+    allocates(8); // the exponent
   } else if (name == "aten::sort") {
     allocates(numel(*self) * plan::itemSize(plan::DType::I64));
   } else if (name == "accel::dropout") {
@@ -166,10 +174,9 @@ InnerBytes innerBytes(const plan::Function &function,
   } else if (name == "aten::_fused_rms_norm" && !reader.uses(1)) {
     allocates(rows * 4);
   } else if (name == "aten::native_layer_norm") {
-    inner.after.emplace_back();
     for (size_t statistic : {1, 2})
       if (!reader.uses(statistic))
-        inner.after.back().push_back(rows * 4);
+        allocates(rows * 4);
   }
   return inner;
 }

@@ -267,13 +267,12 @@ private:
         else
           slots[slot] = hold(owners[base]);
       }
-      for (const std::vector<int64_t> &atOnce : insides[i].after) {
-        const size_t first = temporaries.size();
-        for (int64_t bytes : atOnce)
+      const size_t first = temporaries.size();
+      for (int64_t bytes : insides[i].after)
+        if (bytes < 0)
+          release(temporaries[first - bytes - 1]);
+        else
           temporaries.push_back(make(bytes));
-        for (size_t t = first; t < temporaries.size(); ++t)
-          release(temporaries[t]);
-      }
       for (Storage &temporary : temporaries)
         release(temporary);
       for (int slot : at.frees)

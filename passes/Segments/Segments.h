@@ -29,8 +29,9 @@ replay::AllocatorRules accelRunAllocator();
 /// workspace, partial gradients of attention, results that nobody uses.
 struct InnerBytes {
   std::vector<int64_t> before; // its results are made
-  /// One after the other, once they are made: what is there at once.
-  std::vector<std::vector<int64_t>> after;
+  /// Once they are made, in order; -i drops the i-th of these, and the
+  /// operator's end those that are left.
+  std::vector<int64_t> after;
 };
 /// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
 int64_t gemmWorkspace(double capability);
