@@ -6,13 +6,12 @@
 #include "runtime/checkpoint/Initialize.h"
 
 #include "runtime/checkpoint/Pieces.h"
+#include "runtime/tensors/Parallel.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 
 namespace accel::run {
 
@@ -150,19 +149,10 @@ std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
                                  int64_t begin, int64_t count) {
   std::vector<float> values(count);
   const uint64_t key = initializerKey(seed, initialName(p));
-  // at::parallel_for runs on one thread where a file is built without OpenMP.
   // The elements do not depend on who draws them.
-  const int64_t threads =
-      std::clamp<int64_t>(count >> 14, 1, at::get_num_threads());
-  const int64_t each = (count + threads - 1) / threads;
-  std::vector<std::future<void>> parts;
-  for (int64_t from = each; from < count; from += each)
-    parts.push_back(std::async(std::launch::async, [&, from] {
-      fill(p, key, begin, from, std::min(from + each, count), values.data());
-    }));
-  fill(p, key, begin, 0, std::min(each, count), values.data());
-  for (std::future<void> &part : parts)
-    part.get();
+  parallelFor(0, count, 1 << 14, [&](int64_t from, int64_t to) {
+    fill(p, key, begin, from, to, values.data());
+  });
   return values;
 }
 

@@ -6,16 +6,18 @@
 #include "runtime/execute/Operators.h"
 
 #include "runtime/tensors/Kernels.h"
+#include "runtime/tensors/Parallel.h"
 
 #include <ATen/Context.h>
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/native_dropout_backward.h>
 #include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 // The loops below are plain; wider vectors make them twice as fast.
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -135,7 +137,7 @@ at::Tensor dropout(const at::Tensor &self, double p, at::IntArrayRef key) {
       at::kBFloat16, at::kHalf, self.scalar_type(), "accel::dropout", [&] {
         scalar_t *out = result.mutable_data_ptr<scalar_t>();
         const bool contiguous = self.is_contiguous();
-        at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+        parallelFor(0, pieces, 1, [&](int64_t begin, int64_t end) {
           dropoutRange<scalar_t>(self, out, contiguous, p,
                                  static_cast<uint64_t>(key[0]),
                                  static_cast<uint64_t>(key[1]), begin * grain,
@@ -163,13 +165,25 @@ std::vector<int64_t> Draw::list(int64_t key) const {
   return {static_cast<int64_t>(philox), static_cast<int64_t>(stream)};
 }
 
+namespace {
+struct Less {
+  bool operator()(c10::Device a, c10::Device b) const {
+    return std::pair(a.type(), a.index()) < std::pair(b.type(), b.index());
+  }
+};
+} // namespace
+
 at::Tensor dropoutByGenerator(const at::Tensor &self, double p,
                               at::IntArrayRef key) {
-  // A generator of the call's own: nothing else sees it.
-  at::Generator generator =
-      at::globalContext().defaultGenerator(self.device()).clone();
+  // A generator of our own: nothing else sees it, and none is made each call.
+  static std::map<c10::Device, at::Generator, Less> generators;
+  at::Generator &generator = generators[self.device()];
+  if (!generator.defined())
+    generator = at::globalContext().defaultGenerator(self.device()).clone();
   generator.set_current_seed(
       mix(static_cast<uint64_t>(key[0]) ^ mix(static_cast<uint64_t>(key[1]))));
+  // Not by _fused_dropout: what it draws depends on how the tensor is aligned,
+  // and a backward must draw as its forward did.
   at::Tensor mask = at::empty(self.sizes(), self.options().dtype(at::kBool));
   mask.bernoulli_(1 - p, generator);
   return at::native_dropout_backward(self.contiguous(), mask,

@@ -13,8 +13,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/optimizer/Optimizer.h"
 
+#include "runtime/tensors/Parallel.h"
+
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/add.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -83,11 +84,10 @@ private:
           scalar_t *to = p.mutable_data_ptr<scalar_t>();
           const scalar_t *from = g.const_data_ptr<scalar_t>();
           scalar_t *state = m.mutable_data_ptr<scalar_t>();
-          at::parallel_for(0, p.numel(), grain,
-                           [&](int64_t begin, int64_t end) {
-                             updateRange(to + begin, from + begin,
-                                         state + begin, end - begin, values);
-                           });
+          parallelFor(0, p.numel(), grain, [&](int64_t begin, int64_t end) {
+            updateRange(to + begin, from + begin, state + begin, end - begin,
+                        values);
+          });
         });
   }
 

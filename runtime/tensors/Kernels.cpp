@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/tensors/Kernels.h"
 
-#include <ATen/Parallel.h>
+#include "runtime/tensors/Parallel.h"
+
 #include <ATen/ops/linalg_vector_norm.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
@@ -112,7 +113,7 @@ void sumSlices(const at::Tensor &to, at::ArrayRef<at::Tensor> slices,
       std::vector<const From *> in;
       for (const at::Tensor &slice : slices)
         in.push_back(slice.const_data_ptr<From>());
-      at::parallel_for(0, length, grain, [&](int64_t begin, int64_t end) {
+      parallelFor(0, length, grain, [&](int64_t begin, int64_t end) {
         sumRange(out, in, accumulate, begin, end);
       });
     });
@@ -134,7 +135,7 @@ void addSquares(const at::Tensor &values, const at::Tensor &into) {
     const T *data = values.const_data_ptr<T>();
     const int64_t pieces = (values.numel() + grain - 1) / grain;
     std::vector<double> sums(pieces); // so that threads change no result
-    at::parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+    parallelFor(0, pieces, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         sums[i] = squares(data + i * grain,
                           std::min(grain, values.numel() - i * grain));
@@ -158,12 +159,12 @@ void addRowSquares(const at::Tensor &matrix, const at::Tensor &into) {
     const T *data = matrix.const_data_ptr<T>();
     float *sums = into.mutable_data_ptr<float>();
     const int64_t columns = matrix.size(1);
-    at::parallel_for(0, matrix.size(0), std::max<int64_t>(1, grain / columns),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t row = begin; row < end; ++row)
-                         sums[row] += static_cast<float>(
-                             squares(data + row * columns, columns));
-                     });
+    parallelFor(0, matrix.size(0), std::max<int64_t>(1, grain / columns),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t row = begin; row < end; ++row)
+                    sums[row] += static_cast<float>(
+                        squares(data + row * columns, columns));
+                });
   });
 }
 
@@ -181,23 +182,23 @@ void addColumnSquares(const at::Tensor &matrix, const at::Tensor &into) {
     float *sums = into.mutable_data_ptr<float>();
     const int64_t rows = matrix.size(0), columns = matrix.size(1);
     // A thread has whole columns, so that threads change no result.
-    at::parallel_for(0, (columns + width - 1) / width,
-                     std::max<int64_t>(1, grain / (rows * width)),
-                     [&](int64_t begin, int64_t end) {
-                       for (int64_t block = begin; block < end; ++block) {
-                         const int64_t first = block * width;
-                         const int64_t n = std::min(width, columns - first);
-                         double sum[width] = {};
-                         for (int64_t row = 0; row < rows; ++row) {
-                           const T *at = data + row * columns + first;
-                           for (int64_t i = 0; i < n; ++i)
-                             sum[i] += static_cast<double>(at[i]) *
-                                       static_cast<double>(at[i]);
-                         }
-                         for (int64_t i = 0; i < n; ++i)
-                           sums[first + i] += static_cast<float>(sum[i]);
-                       }
-                     });
+    parallelFor(0, (columns + width - 1) / width,
+                std::max<int64_t>(1, grain / (rows * width)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t block = begin; block < end; ++block) {
+                    const int64_t first = block * width;
+                    const int64_t n = std::min(width, columns - first);
+                    double sum[width] = {};
+                    for (int64_t row = 0; row < rows; ++row) {
+                      const T *at = data + row * columns + first;
+                      for (int64_t i = 0; i < n; ++i)
+                        sum[i] += static_cast<double>(at[i]) *
+                                  static_cast<double>(at[i]);
+                    }
+                    for (int64_t i = 0; i < n; ++i)
+                      sums[first + i] += static_cast<float>(sum[i]);
+                  }
+                });
   });
 }
 
@@ -214,7 +215,7 @@ void scaleBy(const at::Tensor &values, const at::Tensor &factor) {
     using Acc = std::conditional_t<std::is_same_v<T, double>, double, float>;
     T *data = values.mutable_data_ptr<T>();
     const Acc scale = static_cast<Acc>(by);
-    at::parallel_for(0, values.numel(), grain, [&](int64_t begin, int64_t end) {
+    parallelFor(0, values.numel(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         data[i] = static_cast<T>(static_cast<Acc>(data[i]) * scale);
     });

@@ -9,19 +9,26 @@
 #include "runtime/collectives/Groups.h"
 #include "runtime/collectives/Reach.h"
 #include "runtime/execute/Allocator.h"
+#include "runtime/execute/Operators.h"
 #include "runtime/optimizer/LearningRate.h"
 #include "runtime/optimizer/LossScaler.h"
 #include "runtime/plan/Sha256.h"
 #include "runtime/tensors/Kernels.h"
+#include "runtime/tensors/Parallel.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <random>
+#include <set>
+#include <thread>
 #include <unistd.h>
 
 using namespace accel;
@@ -244,6 +251,75 @@ TEST(RuntimeKernels, SquaresAndScale) {
   at::Tensor scaled = values.clone();
   scaleBy(scaled, at::full({}, 0.25, at::kDouble));
   EXPECT_TRUE(at::equal(scaled, values * 0.25));
+}
+
+/// Sets torch's threads for a test.
+struct Threads {
+  explicit Threads(int count) : before(at::get_num_threads()) {
+    at::set_num_threads(count);
+  }
+  ~Threads() { at::set_num_threads(before); }
+  const int before;
+};
+
+TEST(RuntimeKernels, LoopsRunOnTorchsThreads) {
+  Threads three(3);
+  std::mutex mutex;
+  std::set<std::thread::id> ids;
+  std::vector<int> times(1000);
+  parallelFor(0, 1000, 10, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      ++times[i];
+    // A loop in a loop is this thread's own.
+    parallelFor(0, 100, 1,
+                [&](int64_t from, int64_t to) { EXPECT_EQ(to - from, 100); });
+    std::lock_guard<std::mutex> lock(mutex);
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids.size(), 3U);
+  EXPECT_EQ(times, std::vector<int>(1000, 1));
+  EXPECT_FALSE(at::in_parallel_region());
+  EXPECT_THROW(parallelFor(0, 1000, 10,
+                           [](int64_t begin, int64_t) {
+                             if (begin > 0)
+                               throw std::runtime_error("of a thread");
+                           }),
+               std::runtime_error);
+  ids.clear();
+  parallelFor(0, 10, 10, [&](int64_t, int64_t) {
+    ids.insert(std::this_thread::get_id());
+  });
+  EXPECT_EQ(ids, std::set<std::thread::id>({std::this_thread::get_id()}));
+}
+
+TEST(RuntimeKernels, ThreadsChangeNoBit) {
+  registerOperators();
+  const int64_t n = 700001;
+  const at::Tensor values = at::randn({n}), other = at::randn({n});
+  const at::Tensor matrix = values.narrow(0, 0, 700 * 1000).view({700, 1000});
+  auto all = [&](int threads) {
+    Threads set(threads);
+    std::vector<at::Tensor> results;
+    results.push_back(values.clone());
+    sumSlices(results.back(), {values, other, values}, true);
+    results.push_back(at::zeros({}, at::kDouble));
+    addSquares(values, results.back());
+    results.push_back(at::zeros({700}));
+    addRowSquares(matrix, results.back());
+    results.push_back(at::zeros({1000}));
+    addColumnSquares(matrix, results.back());
+    results.push_back(values.clone());
+    scaleBy(results.back(), at::full({}, 0.3, at::kDouble));
+    torch::jit::Stack stack = {values, 0.3, std::vector<int64_t>{5, 7}};
+    c10::Dispatcher::singleton()
+        .findSchemaOrThrow("accel::dropout", "")
+        .callBoxed(stack);
+    results.push_back(stack[0].toTensor());
+    return results;
+  };
+  const std::vector<at::Tensor> one = all(1), four = all(4);
+  for (size_t i = 0; i < one.size(); ++i)
+    EXPECT_TRUE(at::equal(one[i], four[i])) << i;
 }
 
 //===----------------------------------------------------------------------===//

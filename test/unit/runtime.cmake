@@ -18,4 +18,8 @@ if(TARGET AccelExecute)
   accel_test_tool(data-order ${_here}/DataOrder.cpp TORCH LINK AccelData)
   accel_test_tool(runtime-prepare ${_here}/RuntimePrepare.cpp TORCH
     LINK AccelExecute AccelPlan)
+  # Run by hand.
+  add_executable(kernel-threads EXCLUDE_FROM_ALL
+    ${_here}/../bench/kernel_threads.cpp)
+  target_link_libraries(kernel-threads PRIVATE AccelExecute)
 endif()
