@@ -9,6 +9,7 @@
 #include "runtime/collectives/Progress.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #ifdef USE_C10D_GLOO
@@ -77,7 +78,7 @@ Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend, Way way)
     : backend(std::move(backend)), way(way) {}
 Communicator::~Communicator() {
   // NCCL's group would be aborted otherwise, with a warning.
-  if (way == Way::Stream && backend)
+  if ((way == Way::Stream || way == Way::Lifted) && backend)
     backend->shutdown();
 }
 int Communicator::rank() const { return backend->getRank(); }
@@ -127,7 +128,26 @@ Pending Communicator::staged(
   return Pending();
 }
 
+/// A collective of a tensor of the host, on the device.
+Pending
+Communicator::lifted(at::Tensor &tensor,
+                     const std::function<Pending(at::Tensor &)> &collective) {
+  at::Tensor onDevice = tensor.to(at::kCUDA);
+  way = Way::Stream;
+  Pending pending = collective(onDevice);
+  way = Way::Lifted;
+  pending.wait();
+  Progress::Waiting waiting;
+  tensor.copy_(onDevice);
+  return Pending();
+}
+
 Pending Communicator::allGather(at::Tensor &output, at::Tensor &input) {
+  if (way == Way::Lifted)
+    return lifted(output, [&](at::Tensor &all) {
+      at::Tensor own = input.to(at::kCUDA);
+      return allGather(all, own);
+    });
   if (way == Way::Staged)
     return staged(output, input, &Communicator::allGather);
   if (way == Way::Host) {
@@ -255,6 +275,8 @@ Pending Communicator::reduceScatter(at::Tensor &output, at::Tensor &input) {
 }
 
 Pending Communicator::allReduce(at::Tensor &tensor, bool max) {
+  if (way == Way::Lifted)
+    return lifted(tensor, [&](at::Tensor &all) { return allReduce(all, max); });
   if (way == Way::Staged) {
     at::Tensor copy = tensor.to(at::kCPU);
     way = Way::Host;
@@ -272,6 +294,9 @@ Pending Communicator::allReduce(at::Tensor &tensor, bool max) {
 }
 
 Pending Communicator::broadcast(at::Tensor &tensor, int root) {
+  if (way == Way::Lifted)
+    return lifted(tensor,
+                  [&](at::Tensor &all) { return broadcast(all, root); });
   c10d::BroadcastOptions options;
   options.rootRank = root;
   options.asyncOp = way != Way::Stream;
@@ -308,6 +333,11 @@ Pending Communicator::receive(at::Tensor &tensor, int peer) {
 }
 
 void Communicator::barrier() {
+  if (way == Way::Lifted) { // the sum is there when all ranks are
+    at::Tensor none = at::zeros({1});
+    allReduce(none).wait();
+    return;
+  }
   started("barrier", [&] { return backend->barrier(); }).wait();
 }
 
@@ -336,6 +366,14 @@ makeGloo(const c10::intrusive_ptr<c10d::Store> &store,
 #endif
 } // namespace
 
+bool hasGloo() {
+#ifdef USE_C10D_GLOO
+  return true;
+#else
+  return false;
+#endif
+}
+
 static std::chrono::seconds planned{600};
 
 void setCollectiveTimeout(std::chrono::seconds timeout) { planned = timeout; }
@@ -352,14 +390,15 @@ connect(BackendKind kind, const c10::intrusive_ptr<c10d::Store> &store,
         const GroupDescription &group, bool localOnly) {
   try {
     auto named = c10::make_intrusive<c10d::PrefixStore>(group.name, store);
-    if (kind == BackendKind::Nccl) {
+    if (kind == BackendKind::Nccl || kind == BackendKind::Lifted) {
       std::string error;
       const CudaModule *cuda = loadCudaModule(error);
       if (!cuda)
         throw std::runtime_error(error);
       return std::make_unique<Communicator>(
           cuda->makeNccl(named, group, libraryTimeout()),
-          Communicator::Way::Stream);
+          kind == BackendKind::Nccl ? Communicator::Way::Stream
+                                    : Communicator::Way::Lifted);
     }
 #ifdef USE_C10D_GLOO
     return std::make_unique<Communicator>(makeGloo(named, group, localOnly),

@@ -56,7 +56,7 @@ class Communicator {
 public:
   /// Where a collective works: on the host's memory (Gloo), on the current
   /// stream (NCCL), or on a copy in the host's memory of what is on a GPU.
-  enum class Way { Host, Stream, Staged };
+  enum class Way { Host, Stream, Staged, Lifted };
   Communicator(c10::intrusive_ptr<c10d::Backend> backend, Way way);
   ~Communicator();
   int rank() const;
@@ -98,6 +98,9 @@ private:
   Pending staged(at::Tensor &output, at::Tensor &input,
                  Pending (Communicator::*collective)(at::Tensor &,
                                                      at::Tensor &));
+  /// The other way round.
+  Pending lifted(at::Tensor &tensor,
+                 const std::function<Pending(at::Tensor &)> &collective);
 
   c10::intrusive_ptr<c10d::Backend> backend;
   int nextTag = 0;
@@ -107,7 +110,10 @@ private:
 
 /// `Staged` is Gloo for tensors of a GPU: slow, and for tests, where NCCL has
 /// no GPU for each rank.
-enum class BackendKind { Gloo, Nccl, Staged };
+/// `Lifted` is NCCL for a few numbers of the host.
+enum class BackendKind { Gloo, Nccl, Staged, Lifted };
+/// Whether this build has Gloo.
+bool hasGloo();
 
 /// A group as one of its ranks joins it.
 struct GroupDescription {

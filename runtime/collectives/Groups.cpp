@@ -121,7 +121,11 @@ Communicator *Groups::world() {
   if (!everyone) {
     GroupDescription all{"world", rank(), std::vector<int>(size())};
     std::iota(all.members.begin(), all.members.end(), 0);
-    everyone = connect(BackendKind::Gloo, rendezvous->store(), all, localOnly);
+    // Numbers of the host; by NCCL they wait for what the device was given.
+    const bool byDevice = plan.device == "cuda" &&
+                          (!hasGloo() || isSet("ACCEL_RUN_WITHOUT_GLOO"));
+    everyone = connect(byDevice ? BackendKind::Lifted : BackendKind::Gloo,
+                       rendezvous->store(), all, localOnly);
   }
   return everyone.get();
 }

@@ -475,6 +475,30 @@ def examine_deterministic(tools, _):
     return f"{len(first)} losses twice"
 
 
+def examine_without_gloo(tools, _):
+    """What hosts tell one another goes by NCCL: the same losses, norms and
+    first weights, which rank 0 hands out."""
+    case = {"family": "gqa", "precision": "fp32", "mesh": "two",
+            "accumulation": 1, "recompute": "none", "extra": "clip"}
+    folder = os.path.join(tools.work, "without-gloo")
+    cpu, gpu, ranks = cases.write(folder, case)
+    path = {key: os.path.join(folder, key + ".json") for key in ("cpu", "gpu")}
+    tools.plan(cpu, path["cpu"])
+    tools.plan(gpu, path["gpu"])
+    want = tools.run(path["cpu"], ranks, os.path.join(folder, "cpu.jsonl"))
+    collectives = []
+    for settings in ({}, {"ACCEL_RUN_WITHOUT_GLOO": "1"}):
+        got, reports = tools.run_dry(path["gpu"], ranks, folder,
+                                     environment=settings)
+        in_order(reports)
+        worst = same_values(got, want, cases.tolerance(case))
+        collectives.append(len(reports[0]["collectives"]))
+    check(collectives[1] > collectives[0],
+          f"{collectives[1]} collectives without Gloo, {collectives[0]} with it")
+    return (f"losses within {worst:.1e}, {collectives[1] - collectives[0]} "
+            f"collectives more")
+
+
 def read_table():
     if not os.path.exists(TABLE):
         return {}
@@ -512,6 +536,7 @@ def main():
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
     listed.append(("deterministic", examine_deterministic, None))
+    listed.append(("without-gloo", examine_without_gloo, None))
     listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
     listed += [("segments-" + c["name"], examine_segments, c)
                for c in gpu_jobs.SEGMENTS]
