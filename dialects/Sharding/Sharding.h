@@ -50,7 +50,7 @@ constexpr llvm::StringLiteral copyOfAttr = "sharding.copy_of";
 /// of their chunk in the model then, units with their stage.
 constexpr llvm::StringLiteral chunksAttr = "sharding.chunks";
 /// On the graph of a pipeline whose backward is in two parts, that of inputs
-/// and that of weights (zb-h1): a unit attribute.
+/// and that of weights (zb-h1, of two chunks zb-v): a unit attribute.
 constexpr llvm::StringLiteral splitBackwardAttr = "sharding.split_backward";
 /// On the graph of a pipeline: why each stage is cut where it is, an array of
 /// BecauseAttr.

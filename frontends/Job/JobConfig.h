@@ -206,11 +206,11 @@ struct JobConfig {
   /// sequence where layers do not share its features.
   Setting<bool> sequenceParallel{
       false, Origin::Default, "sequence_parallel", {}, ""};
-  /// Chunks of the model that each stage of a pipeline has: 1 is 1F1B, more are
-  /// interleaved 1F1B.
+  /// Chunks of the model that each stage of a pipeline has. With what follows
+  /// they are its schedule (plan::scheduleOf).
   Setting<int64_t> pipelineChunks{
       1, Origin::Default, "pipeline.chunks", {}, ""};
-  /// A stage's backward is in two parts, of which that of weights waits: zb-h1.
+  /// A stage's backward is in two parts, of which that of weights waits.
   Setting<bool> splitBackward{
       false, Origin::Default, "pipeline.schedule", {}, ""};
   /// Of ranks that share experts (ep): for how many rows a rank's experts have

@@ -67,7 +67,7 @@ struct Plan {
   /// Of a pipeline, by position on its axis; `step` is empty then, and there is
   /// no `eval`. Empty: all ranks run the same programs.
   std::vector<Stage> stages;
-  /// Of a pipeline: "1f1b", "interleaved-1f1b" or "zb-h1".
+  /// Of a pipeline: "1f1b", "interleaved-1f1b", "zb-h1" or "zb-v".
   std::string schedule;
   Predicted predicted;
   std::vector<Decision> decisions;
@@ -99,8 +99,8 @@ struct Plan {
 /// The chunk that is `shift` after a program's as the model goes through them.
 struct ChunkPlace {
   int stage = 0, chunk = 0;
-  /// Between the last stage's chunk and the first stage's next one: such
-  /// messages go against the way of all others.
+  /// A message between the two goes against those of first chunks: from the
+  /// last stage to the first one's next chunk, or where the model returns.
   bool wraps = false;
   bool exists = false;
 };

@@ -82,7 +82,8 @@ enum class ProgramInstructionKind {
   GradNorm,      // all units: total norm -> clip coefficient, found_inf
   Optimizer,     // unit: update its shard from its ShardGradient, or on the
                  // host from the copy that Offload has made of it there
-  Send,          // inputs: one value, to the stage `shift` after this one
+  Send,          // inputs: one value, to the stage `shift` after this one;
+                 // without a timepoint a copy for these ranks' next chunk
   Receive,       // outputs: one value, from the stage `shift` before this one
   Pause,         // the end of a part of a micro-batch in a stage
   Offload,       // unit: ShardGradient -> its copy on the host; or inputs:

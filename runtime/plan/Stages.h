@@ -6,10 +6,9 @@
 //
 // Ranks that differ along the axis pp have different parts of the model: a
 // stage holds units and has programs of its own, of one chunk of the model or
-// of several (virtual stages): chunk c of stage s is number c * stages + s of
-// all chunks as the model goes through them. A step is the order in which a
-// stage's ranks run the parts of its programs, chunk by chunk and micro-batch
-// by micro-batch.
+// of several (virtual stages; ChunkLayout in Chunks.h says which). A step is
+// the order in which a stage's ranks run the parts of its programs, chunk by
+// chunk and micro-batch by micro-batch.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_STAGES_H
@@ -29,7 +28,7 @@ inline constexpr const char *pipelineAxis = "pp";
 /// of them a program has depends on the schedule (partsBy).
 enum class Part {
   Forward,
-  Backward, // by zb-h1 the gradients that the stage before waits for alone
+  Backward, // by zb-h1 and zb-v what the stage before waits for alone
   Settle,   // what the backward has sent is there; sums with other stages
   Update,   // of the last micro-batch: norm and updates
   Weights,  // gradients of parameters, and what follows them
