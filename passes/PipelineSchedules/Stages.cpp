@@ -6,6 +6,8 @@
 #include "passes/PipelineSchedules/Stages.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 namespace accel::pipeline {
 namespace {
@@ -86,6 +88,65 @@ double slowest(const Ranges &ranges, const std::vector<int> &begins,
   return seconds;
 }
 
+/// What the slowest rank computes of a micro-batch, then the slowest stage, and
+/// how unlike ranks are.
+std::array<double, 3> paceOf(const StageProblem &problem, const Ranges &ranges,
+                             const std::vector<int> &begins, int calls) {
+  std::vector<double> seconds(problem.stages.size());
+  for (size_t stage = 0; stage < begins.size(); ++stage)
+    seconds[problem.ranks[stage]] += ranges.secondsOf(
+        begins[stage], stage + 1 < begins.size() ? begins[stage + 1] : calls);
+  double squares = 0;
+  for (double one : seconds)
+    squares += one * one;
+  return {*std::max_element(seconds.begin(), seconds.end()),
+          slowest(ranges, begins, calls), squares};
+}
+
+/// Sums of the same seconds differ by rounding.
+bool isLess(const std::array<double, 3> &a, const std::array<double, 3> &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (std::abs(a[i] - b[i]) > 1e-9 * b[i])
+      return a[i] < b[i];
+  return false;
+}
+
+/// A rank of several stages keeps others waiting by what they take together:
+/// moves calls from stage to stage, those between the two along with them, as
+/// long as that makes the slowest rank faster.
+void evenRanks(const StageProblem &problem, const Ranges &ranges,
+               std::vector<int> &begins, int calls) {
+  const int stages = static_cast<int>(begins.size());
+  auto isCut = [&](const std::vector<int> &cut) {
+    for (int stage = 0; stage < stages; ++stage) {
+      const int end = stage + 1 < stages ? cut[stage + 1] : calls;
+      if (cut[stage] >= end || !ranges.fits(stage, cut[stage], end))
+        return false;
+    }
+    return true;
+  };
+  std::array<double, 3> best = paceOf(problem, ranges, begins, calls);
+  for (bool moved = true; moved;) {
+    moved = false;
+    const std::vector<int> from = begins;
+    for (int first = 1; first < stages; ++first)
+      for (int last = first; last < stages; ++last)
+        for (int by : {-1, 1}) {
+          std::vector<int> cut = from;
+          for (int stage = first; stage <= last; ++stage)
+            cut[stage] += by;
+          if (!isCut(cut))
+            continue;
+          if (const auto pace = paceOf(problem, ranges, cut, calls);
+              isLess(pace, best)) {
+            best = pace;
+            begins = std::move(cut);
+            moved = true;
+          }
+        }
+  }
+}
+
 std::string stagesOf(size_t n) {
   return std::to_string(n) + (n == 1 ? " stage" : " stages");
 }
@@ -143,6 +204,10 @@ StageCut cutStages(const StageProblem &problem) {
       cheapest(problem, ranges, cut.seconds, [](double before, double seconds) {
         return before + seconds * seconds;
       });
+  if (!problem.ranks.empty()) {
+    evenRanks(problem, ranges, cut.begins, calls);
+    cut.seconds = slowest(ranges, cut.begins, calls);
+  }
   return cut;
 }
 

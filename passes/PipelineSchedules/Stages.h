@@ -34,6 +34,9 @@ struct StageProblem {
   };
   std::vector<Call> calls;
   std::vector<Limit> stages;
+  /// The rank of each stage, where ranks have several: what they compute
+  /// together should be alike too. Empty: each has a rank of its own.
+  std::vector<int> ranks;
   /// The user's cut, as StageCut::begins; it is taken if it is one. Empty:
   /// the solver cuts.
   std::vector<int> begins;

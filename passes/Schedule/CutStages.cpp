@@ -56,6 +56,8 @@ public:
       problem.calls.push_back({nameOf(call), *seconds, 0, 0});
     }
     problem.stages.resize(layout.count());
+    for (int i = 0; layout.chunks > 1 && i < layout.count(); ++i)
+      problem.ranks.push_back(layout.stageOf(i));
     const pipeline::StageCut cut = pipeline::cutStages(problem);
     if (!cut.problem.empty())
       return graph.emitOpError("cannot be cut into stages: ") << cut.problem;

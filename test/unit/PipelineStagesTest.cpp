@@ -101,6 +101,21 @@ TEST(PipelineStages, AHeadIsCounted) {
   EXPECT_EQ(cut.begins.back(), 8);
 }
 
+// Eight stages of four ranks in a V: two blocks in a stage are the pace, and
+// each rank has three.
+TEST(PipelineStages, RanksOfSeveralStagesAreAlike) {
+  StageProblem problem = problemOf(std::vector<double>(12, 1.0), 8);
+  problem.ranks = {0, 1, 2, 3, 3, 2, 1, 0};
+  const StageCut cut = cutStages(problem);
+  EXPECT_EQ(verify(problem, cut), "");
+  EXPECT_DOUBLE_EQ(cut.seconds, 2);
+  std::vector<int> calls(4);
+  for (int stage = 0; stage < 8; ++stage)
+    calls[problem.ranks[stage]] +=
+        (stage < 7 ? cut.begins[stage + 1] : 12) - cut.begins[stage];
+  EXPECT_EQ(calls, std::vector<int>(4, 3));
+}
+
 // 1F1B's first stage has more frames than its last, and so fewer blocks.
 TEST(PipelineStages, MemoryMovesTheCut) {
   StageProblem problem = problemOf({1, 1, 1, 1, 1, 1}, 2);
