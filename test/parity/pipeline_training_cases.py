@@ -9,7 +9,7 @@ from adapter_cases import write_adapter
 from harness import check
 from launch_cases import killed_rank
 from tensor_training_cases import moves_to_other_meshes
-from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case
+from training_cases import BF16, LOSS_BF16, WEIGHTS_BF16, case, measured
 
 
 def stages_of(context):
@@ -126,13 +126,7 @@ def as_alone(context, model="halves-dropout", ranks=4, accumulation=2,
     for name, own, ranks in (
             ("split", {**job, "sequence_parallel": "tp" in axes}, ranks),
             ("alone", alone, 1)):
-        path = jobs.write_job(context.path(), own, f"{name}.yaml")
-        plan_path = context.path(f"{name}.json")
-        plan = harness.plan(context, path, plan_path)
-        logs.append(harness.execute(context, plan_path, ranks,
-                                    context.path(f"{name}.jsonl"), "--summary",
-                                    context.path("summary.json")))
-        harness.compare_memory(plan, context.path("summary.json"))
+        logs.append(measured(context, own, name, ranks))
         if name == "split":
             stages_of(context)
     text = f"loss {harness.compare_logs(*logs, 'loss', 1e-6):.1e}"

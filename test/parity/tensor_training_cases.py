@@ -6,7 +6,8 @@ import cancelled
 import harness
 import jobs
 from harness import check
-from training_cases import BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case
+from training_cases import (BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case,
+                            measured)
 
 SCHEDULES = ("pipeline:\n  schedule: interleaved-1f1b\n  chunks: 2\n",
              "pipeline:\n  schedule: zb-h1\n", "pipeline:\n  schedule: zb-v\n")
@@ -65,14 +66,8 @@ def both(context, job, tolerance=1e-6, tight=1e-4, **axes):
             own["mesh"] = {"dp_shard": 2, **mesh}
         else:
             config["parallelism_config"] = jobs.mesh_of(2, **mesh)
-        path = jobs.write_job(context.path(), {**own, "accelerate": config},
-                              f"{name}.yaml")
-        plan_path = context.path(f"{name}.json")
-        plan = harness.plan(context, path, plan_path)
-        logs.append(harness.execute(context, plan_path, ranks,
-                                    context.path(f"{name}.jsonl"), "--summary",
-                                    context.path("summary.json")))
-        harness.compare_memory(plan, context.path("summary.json"))
+        logs.append(measured(context, {**own, "accelerate": config}, name,
+                             ranks))
         if "adapter" in job:
             weights.append(load_file(context.path(
                 "out", "model", "adapter_model.safetensors")))

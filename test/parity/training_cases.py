@@ -96,6 +96,19 @@ def expected_weights(context, arrays):
     return harness.load_weights(context.path("expected"))
 
 
+def measured(context, job, name, ranks):
+    """The log of a job that is planned and run, whose ranks take what the plan
+    says; its summary is summary.json."""
+    path = jobs.write_job(context.path(), job, f"{name}.yaml")
+    plan_path = context.path(f"{name}.json")
+    plan = harness.plan(context, path, plan_path)
+    log = harness.execute(context, plan_path, ranks,
+                          context.path(f"{name}.jsonl"), "--summary",
+                          context.path("summary.json"))
+    harness.compare_memory(plan, context.path("summary.json"))
+    return log
+
+
 def case(model="gqa", **options):
     return lambda context: train_both(context, model, **options)
 
