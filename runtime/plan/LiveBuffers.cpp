@@ -87,7 +87,10 @@ public:
 
   std::vector<LiveBuffer> at(int target, int instruction) {
     const Program &wanted = plan.programs[target];
-    if (target != plan.evalOf(wanted.stage, wanted.chunk))
+    const bool eval = target == plan.evalOf(wanted.stage, wanted.chunk);
+    if (!eval && plan.numChunks() > 1)
+      walkOrder(target, instruction);
+    else if (!eval)
       for (const auto &[index, repeat] : plan.stepsOf(wanted.stage)) {
         if (index == target)
           break;
@@ -121,6 +124,38 @@ public:
         result.push_back({"workspace", plan.units[here.unit].name,
                           memory.peakBytes - memory.liveBytes, instruction});
     return result;
+  }
+
+  /// Programs of several chunks take turns: what units have while an
+  /// instruction of one of them runs, where that is most.
+  void walkOrder(int target, int instruction) {
+    auto now = buffers, most = buffers;
+    int64_t mostBytes = -1;
+    const int stage = plan.programs[target].stage;
+    for (const StageAction &action : plan.stages[stage].order) {
+      const int index = plan.programOf(stage, action.chunk, action.microBatch);
+      const Program &run = plan.programs[index];
+      const std::vector<size_t> parts = partsOf(run);
+      const size_t part = plan.positionOf(action.part);
+      const size_t at = static_cast<size_t>(std::max(instruction, 0));
+      if (index == target && parts[part] <= at && at < parts[part + 1]) {
+        int64_t bytes = 0;
+        for (const auto &[key, since] : now)
+          bytes += roleBytes(plan, plan.units[key.first], key.second);
+        if (bytes > mostBytes) {
+          mostBytes = bytes;
+          most = now;
+        }
+      }
+      for (size_t i = parts[part]; i < parts[part + 1]; ++i) {
+        const ProgramInstruction &step = run.instructions[i];
+        if (step.kind == ProgramInstructionKind::Alloc)
+          now.try_emplace({step.unit, step.role}, -1);
+        else if (step.kind == ProgramInstructionKind::Free && step.unit >= 0)
+          now.erase({step.unit, step.role});
+      }
+    }
+    buffers = std::move(most);
   }
 
   /// What one micro-batch of a stage holds behind one of its parts.
