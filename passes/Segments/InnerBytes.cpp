@@ -126,7 +126,7 @@ bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
 } // namespace
 
 int64_t gemmWorkspace(double capability) {
-  return capability == 9.0 ? 32 * mebi : 8 * mebi + 128 * kibi;
+  return capability >= 9.0 ? 32 * mebi : 8 * mebi + 128 * kibi;
 }
 
 InnerBytes innerBytes(const plan::Function &function,

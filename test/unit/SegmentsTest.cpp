@@ -146,6 +146,7 @@ TEST(InnerBytes, OfMatmulsAndMasks) {
   using Bytes = std::vector<int64_t>;
   EXPECT_EQ(inner(0, 9.0).after, Bytes({33554432}));
   EXPECT_EQ(inner(0, 8.0).after, Bytes({8519680}));
+  EXPECT_EQ(inner(0, 10.0).after, Bytes({33554432}));
   EXPECT_EQ(inner(1, 9.0).after, Bytes({1048576}));
   EXPECT_EQ(inner(2, 9.0).after, Bytes({33554432}));
   EXPECT_TRUE(inner(3, 9.0).after.empty());
