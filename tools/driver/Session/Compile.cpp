@@ -97,9 +97,6 @@ private:
 
   /// The configuration under its framework, and what would be better.
   bool evaluate() {
-    if (const StepPrediction &own = result.report.prediction;
-        session.own() && own.replayed)
-      steps.estimateIsOff(own.replayedBytes - own.estimatedReservedBytes);
     AdviceInputs in = {
         *session.inputs,
         options,

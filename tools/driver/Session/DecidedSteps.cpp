@@ -181,22 +181,15 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
     with.lossWhy = "tried";
   Session::Module module = differentiated(from, with, ignored);
   plan::Plan plan;
+  const replay::AllocatorRules allocator = session.ownAllocator();
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
                        session.verificationOfTried(),
                        session.options.target)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
-                                with.ranksPerNode, /*allocator=*/nullptr,
-                                plan)))
+                                with.ranksPerNode, &allocator, plan)))
     return std::nullopt;
-  StepPrediction tried =
-      accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
-  if (tried.replayed) {
-    tried.replayed = false;
-    tried.reservedBytes += estimateOff;
-    tried.deviceBytes += estimateOff;
-  }
-  return tried;
+  return accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
 }
 
 std::optional<DecidedSteps::Edited>

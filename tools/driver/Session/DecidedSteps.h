@@ -49,12 +49,10 @@ public:
     ImportOptions importing;
   };
   std::optional<Edited> edited(const tune::ConfigEdit &edit);
-  /// What accel-run's program of these inputs and options takes. Its segments
-  /// are estimated, as is each change that is only tried; the estimate is off
-  /// by as much as that of the configuration.
+  /// What accel-run's program of these inputs and options takes; its segments
+  /// are replayed.
   std::optional<StepPrediction> planProgram(const PlanInputs &from,
                                             ImportOptions with);
-  void estimateIsOff(int64_t bytes) { estimateOff = bytes; }
 
 private:
   /// `solves`: with the ways of segments that are solved for a cap.
@@ -91,7 +89,6 @@ private:
                             int64_t microBatch);
 
   Session &session;
-  int64_t estimateOff = 0; // what the replay finds more
   /// A module that was differentiated, by what it was asked for: the same
   /// loss's chunks are estimated first and then, as a change, lowered.
   struct Differentiated {
