@@ -16,6 +16,7 @@ import argparse
 import json
 import multiprocessing
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -171,8 +172,8 @@ JOBS = {
 }
 
 
-def prepare(folder):
-    for name, spec in JOBS.items():
+def prepare(folder, jobs=None):
+    for name, spec in (jobs or JOBS).items():
         here = os.path.join(folder, name)
         os.makedirs(os.path.join(here, "model"), exist_ok=True)
         config = {"use_cache": False, **spec["config"],
@@ -255,10 +256,12 @@ def train(here):
         data_collator=transformers.default_data_collator)
     trainer.train()
     steps = [b - a for a, b in zip(times, times[1:])]
-    smi = subprocess.run(
-        ["nvidia-smi", "--query-compute-apps=used_memory",
-         "--format=csv,noheader,nounits"], capture_output=True, text=True,
-        check=False).stdout.split()
+    smi = []
+    if shutil.which("nvidia-smi"):  # a stand-in of a GPU has none
+        smi = subprocess.run(
+            ["nvidia-smi", "--query-compute-apps=used_memory",
+             "--format=csv,noheader,nounits"], capture_output=True, text=True,
+            check=False).stdout.split()
     stats = torch.cuda.memory_stats()
     free, total = torch.cuda.mem_get_info()
     return {
@@ -331,17 +334,17 @@ def run(folder, chosen, limit):
             json.dump(measured, f, indent=1)
 
 
-def predicted(folder, name, binary, target):
-    here = os.path.join(folder, name)
+def predicted(folder, name, binary, target, spec=None):
+    here, spec = os.path.join(folder, name), spec or JOBS[name]
     command = [binary, "plan", os.path.join(here, "accelerate.yaml"),
                "--model", os.path.join(here, "model"),
                "--trainer", os.path.join(here, "arguments.json"),
-               "--seq-len", str(JOBS[name]["sequence"]), "--target", target,
+               "--seq-len", str(spec["sequence"]), "--target", target,
                "--format", "json"]
-    if JOBS[name]["lora"]:
+    if spec["lora"]:
         command += ["--adapter", os.path.join(here, "adapter")]
-    if JOBS[name]["attention"]:
-        command += ["--attn", JOBS[name]["attention"]]
+    if spec["attention"]:
+        command += ["--attn", spec["attention"]]
     done = subprocess.run(command, capture_output=True, text=True,
                           check=False)
     try:

@@ -6,6 +6,7 @@
   python test/dry/run.py --update     writes steps.csv anew
   python test/dry/run.py -k mutant    only device code with mistakes
   python test/dry/run.py -k gpu-check the cases of tools/gpu-check
+  python test/dry/run.py -k trainer   bytes of transformers' Trainer
   python test/dry/run.py --runtime DIR    with the accel-run of another build
 
 The real accel-run-cuda.so and libtorch_cuda run over stand-ins for the CUDA
@@ -20,7 +21,6 @@ every family is prepared for its schemas.
 """
 import argparse
 import concurrent.futures
-import csv
 import functools
 import importlib.machinery
 import importlib.util
@@ -39,15 +39,9 @@ import cases  # noqa: E402
 import gpu_jobs  # noqa: E402
 import harness  # noqa: E402  (test/parity, by cases)
 import prepare_cases  # noqa: E402
+import steps_table  # noqa: E402
+import trainer  # noqa: E402
 
-TABLE = os.path.join(HERE, "steps.csv")
-# Columns of the table: what rank 0 did in a step in which memory has settled.
-COUNTED = ("launches", "fills", "copies on the device", "copies to the device",
-           "copies to the host", "copies of pageable memory", "ncclAllGather",
-           "ncclReduceScatter", "ncclAllReduce", "ncclAlltoAll",
-           "event records", "event waits", "host waits",
-           "host waits for an event", "cudaMalloc", "cudaHostAlloc",
-           "on the default stream")
 SETTLED = 3
 # Both sides play the same events with the same seconds: what differs is order.
 QUEUED_TOLERANCE = 1e-4
@@ -265,11 +259,12 @@ def examine(tools, case, table, update):
                 os.path.join(folder, "report.0"),
                 case.get("target", cases.TARGET))
     counts = {key: str(reports[0]["steps"][SETTLED].get(key, 0))
-              for key in COUNTED}
+              for key in steps_table.COUNTED}
     if not update and tools.is_pinned:
-        check(title in table, f"{TABLE} has no line for it (--update)")
+        check(title in table, f"{steps_table.TABLE} has no line for it (--update)")
         wrong = [f"{key}: {counts[key]}, {table[title][key]} in steps.csv"
-                 for key in COUNTED if counts[key] != table[title][key]]
+                 for key in steps_table.COUNTED
+                 if counts[key] != table[title][key]]
         check(not wrong, "a step has changed (--update where that is meant):\n"
               + "\n".join(wrong))
     shutil.rmtree(folder)
@@ -499,21 +494,6 @@ def examine_without_gloo(tools, _):
             f"collectives more")
 
 
-def read_table():
-    if not os.path.exists(TABLE):
-        return {}
-    with open(TABLE, encoding="utf-8", newline="") as f:
-        return {row.pop("case"): row for row in csv.DictReader(f)}
-
-
-def write_table(table):
-    with open(TABLE, "w", encoding="utf-8", newline="") as f:
-        writer = csv.DictWriter(f, ("case", *COUNTED), lineterminator="\n")
-        writer.writeheader()
-        for title in sorted(table):
-            writer.writerow({"case": title, **table[title]})
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -531,7 +511,7 @@ def main():
     tools = Tools(args.build_dir, args.runtime)
     shutil.rmtree(tools.work, ignore_errors=True)
     os.makedirs(tools.work)
-    table = read_table()
+    table = steps_table.read()
     listed = list(cases.everything() if args.all else cases.chosen())
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
@@ -540,6 +520,8 @@ def main():
     listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
     listed += [("segments-" + c["name"], examine_segments, c)
                for c in gpu_jobs.SEGMENTS]
+    listed += [("trainer-" + n, trainer.examine, n)
+               for n in (trainer.JOBS if args.all else trainer.CHOSEN)]
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:
@@ -585,7 +567,7 @@ def main():
                       flush=True)
     if args.update and not args.all and tools.is_pinned:
         keep = {} if not args.k else table
-        write_table({**keep, **counted})
+        steps_table.write({**keep, **counted})
     if args.report:
         with open(args.report, "w", encoding="utf-8") as f:
             json.dump(results, f)
