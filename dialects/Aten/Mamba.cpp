@@ -40,6 +40,14 @@ struct Mixer {
   double scores() const {
     return chunks() * double(chunk) * double(chunk) * double(groups);
   }
+  /// C B within chunks; half of its product with x, as later tokens are left
+  /// out; B x into states, or C states; the convolution: FLOPs of each once.
+  double inside() const { return 2 * scores() * double(state); }
+  double scan() const {
+    return chunks() * double(chunk) * double(chunk) * double(inner());
+  }
+  double passing() const { return 2 * all() * double(inner()) * double(state); }
+  double conv() const { return 2 * all() * double(channels() * kernel); }
   double x() const { return all() * double(inner() * width); }
   double sharedOfGroups() const {
     return all() * double(2 * groups * state * width);
@@ -165,20 +173,14 @@ BACKWARD(Mamba2MixerOp) {
 // Work
 //===----------------------------------------------------------------------===//
 
-/// Within a chunk C B of each group, and half of its product with x, as later
-/// tokens are left out; B x into states, and C states.
+/// B x into states, and C states, are two passes over those.
 Cost Mamba2MixerOp::getCost() {
   const Mixer m = sizesOf(*this);
-  const double inside = 2 * m.scores() * double(m.state),
-               scan = m.chunks() * double(m.chunk) * double(m.chunk) *
-                      double(m.inner()),
-               state = 2 * m.all() * double(m.inner()) * double(m.state),
-               conv = 2 * m.all() * double(m.channels() * m.kernel);
   // Reads and writes of x's size, of B's and C's, of C B and of states: the
   // convolution has (2, 2), the states (1, .5) and write fp32, their passing
   // reads those and writes the operands' dtype, C B reads B and C, the scan
   // (2, .5) with both, the norm (3, 0).
-  return {inside + scan + 2 * state + conv,
+  return {m.inside() + m.scan() + 2 * m.passing() + m.conv(),
           8 * m.x() + 4 * m.sharedOfGroups() + 8 * m.scores() +
               m.states() * double(8 + 2 * m.width)};
 }
@@ -187,18 +189,13 @@ Cost Mamba2MixerOp::getCost() {
 /// x, B, C from them; of C B; sums along the decay of x's gradient again.
 Cost Mamba2MixerBackwardOp::getCost() {
   const Mixer m = sizesOf(*this);
-  const double inside = 2 * m.scores() * double(m.state),
-               scan = m.chunks() * double(m.chunk) * double(m.chunk) *
-                      double(m.inner()),
-               state = 2 * m.all() * double(m.inner()) * double(m.state),
-               conv = 2 * m.all() * double(m.channels() * m.kernel);
   // The norm reads its input, the gate and the gradient and writes two; the
   // convolution again (2, 2) and its gradient (3, 3); states (1, .5) and their
   // gradient (1, .5); x's (3, .5); B's and C's (1, 1.5) each; C B's (2, 0) and
   // from it B's and C's (0, 4); sums (2, 0). States are written, read by their
   // passing and written in fp32, with their gradient; then both are copied in
   // the operands' dtype, of which x's, B's and C's gradients read.
-  return {3 * inside + 3 * scan + 5 * state + 3 * conv,
+  return {3 * m.inside() + 3 * m.scan() + 5 * m.passing() + 3 * m.conv(),
           20 * m.x() + 14 * m.sharedOfGroups() + 24 * m.scores() +
               m.states() * double(24 + 5 * m.width)};
 }

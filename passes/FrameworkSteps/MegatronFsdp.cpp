@@ -28,11 +28,12 @@ class MegatronFsdpRun final : public StepRun {
 public:
   MegatronFsdpRun(const StepLayout &layout, Engine &engine)
       : StepRun(layout, engine), held(layout, *layout.candidate) {
-    for (const StepCall &call : model.calls) {
-      layersBefore.push_back(layers);
-      layerOf.push_back(call.layer ? layers++ : -1);
+    for (size_t call = 0; call < model.calls.size(); ++call) {
+      layersBefore.push_back(layers());
+      if (model.calls[call].layer)
+        layerCalls.push_back(static_cast<int>(call));
     }
-    offloaded = std::min(candidate.megatron.offloadedLayers, layers);
+    offloaded = std::min(candidate.megatron.offloadedLayers, layers());
     loaded.resize(offloaded);
   }
 
@@ -44,9 +45,8 @@ protected:
       hostBytes += held.stateBytes;
     else
       engine.alloc(Holding::Optimizer, held.stateBytes);
-    for (size_t call = 0; call < layerOf.size(); ++call)
-      if (leaves(static_cast<int>(call)))
-        hostBytes += keptBytes(static_cast<int>(call));
+    for (int layer = 0; layer < offloaded; ++layer)
+      hostBytes += keptBytes(layerCalls[layer]);
   }
   void beforeForward(const Block &) override {}
   void afterForward(const Block &) override {}
@@ -67,12 +67,12 @@ protected:
   void afterForwardCall(int call) override {
     release(call);
     if (leaves(call))
-      sent.push_back({layerOf[call], keptBytes(call),
+      sent.push_back({layersBefore[call], keptBytes(call),
                       engine.run(Lane::HostOut, timeOf(call),
                                  engine.clock(Lane::Compute))});
   }
   void endForward() override {
-    freeSent(layers);
+    freeSent(layers());
     nextLoad = offloaded - 1;
   }
   void beforeBackwardCall(int call) override {
@@ -113,7 +113,7 @@ private:
   //===--- Activations on the host ----------------------------------------===//
 
   bool leaves(int call) const {
-    return layerOf[call] >= 0 && layerOf[call] < offloaded;
+    return model.calls[call].layer && layersBefore[call] < offloaded;
   }
   /// What the call's backward reads of its own and of its inputs.
   int64_t keptBytes(int call) const {
@@ -127,11 +127,11 @@ private:
     return layout.hostTime(static_cast<double>(keptBytes(call)));
   }
   /// The layer before which what layer `i` saved has to be sent.
-  int windowEnd(int i) const { return layers * (i + 1) / offloaded; }
+  int windowEnd(int i) const { return layers() * (i + 1) / offloaded; }
+  int layers() const { return static_cast<int>(layerCalls.size()); }
 
   void freeSent(int layer) {
-    while (!sent.empty() &&
-           (layer == layers || windowEnd(sent.front().layer) <= layer)) {
+    while (!sent.empty() && windowEnd(sent.front().layer) <= layer) {
       engine.wait(sent.front().end, Cause::HostOut);
       engine.free(Holding::Activations, sent.front().bytes);
       sent.erase(sent.begin());
@@ -140,14 +140,13 @@ private:
 
   void load(int call) {
     while (nextLoad >= 0 && windowEnd(nextLoad) > layersBefore[call]) {
-      const auto from = std::find(layerOf.begin(), layerOf.end(), nextLoad);
-      const int loads = static_cast<int>(from - layerOf.begin());
+      const int loads = layerCalls[nextLoad];
       engine.alloc(Holding::Activations, keptBytes(loads));
       loaded[nextLoad--] =
           engine.run(Lane::HostIn, timeOf(loads), engine.clock(Lane::Compute));
     }
     if (leaves(call))
-      engine.wait(loaded[layerOf[call]], Cause::HostIn);
+      engine.wait(loaded[layersBefore[call]], Cause::HostIn);
   }
 
   //===--- Weights and gradients ------------------------------------------===//
@@ -213,9 +212,9 @@ private:
   };
 
   MegatronParameters held;
-  std::vector<int> layerOf;      // by call; -1: it is none
+  std::vector<int> layerCalls;   // the calls of layers
   std::vector<int> layersBefore; // by call
-  int layers = 0, offloaded = 0, nextLoad = -1;
+  int offloaded = 0, nextLoad = -1;
   std::vector<Sent> sent;          // on the way to the host
   std::vector<Picoseconds> loaded; // by layer: when it is back
   int64_t inFlight = 0;            // bytes of gradients that are being reduced

@@ -61,7 +61,7 @@ std::string exchangesOf(const plan::Plan &plan) {
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
                                        int64_t ranksPerNode,
-                                       const replay::AllocatorRules *allocator,
+                                       const replay::AllocatorRules &allocator,
                                        plan::Plan &plan) {
   plan.generator = "accel-opt " ACCEL_VERSION;
   if (failed(buildPlan(module, plan)))
@@ -71,8 +71,8 @@ mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
   p.reservedBytes = p.deviceBytes = p.peakBytes;
   if (target) {
     plan.target = target->name;
-    p.reservedBytes = allocator && target->kind == TargetKind::Cuda
-                          ? replaySegments(plan, *target, *allocator)
+    p.reservedBytes = target->kind == TargetKind::Cuda
+                          ? replaySegments(plan, *target, allocator)
                           : target->reservedBytes(p.peakBytes);
     p.deviceBytes = p.reservedBytes + target->contextBytes;
     predictTime(plan, *target, ranksPerNode);

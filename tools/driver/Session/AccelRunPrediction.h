@@ -17,12 +17,12 @@ namespace accel {
 
 /// The plan of a module of phase `scheduled`, with what a rank holds; with a
 /// target also what its device holds, and how long a step takes. Segments of
-/// CUDA devices are replayed by the allocator's rules; where those are null
-/// they are the target's share, which takes no time.
+/// CUDA devices are replayed by the allocator's rules, those of others are the
+/// target's share.
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
                                        int64_t ranksPerNode,
-                                       const replay::AllocatorRules *allocator,
+                                       const replay::AllocatorRules &allocator,
                                        plan::Plan &plan);
 
 /// Reports what is wrong with a plan that we made. False if there is anything.

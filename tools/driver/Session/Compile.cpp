@@ -83,12 +83,12 @@ private:
 
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
-    const replay::AllocatorRules allocator = session.ownAllocator();
     if (failed(runPhases(module, Phase::Sharded, Phase::Scheduled,
                          session.verification(), options.target)) ||
         !outputs.reached(module, Phase::Scheduled) ||
         failed(buildPredictedPlan(module, session.targetOrNone(),
-                                  session.ranksPerNode, &allocator, plan)) ||
+                                  session.ranksPerNode, session.ownAllocator(),
+                                  plan)) ||
         !checkPlan(plan, options.config, engine))
       return false;
     warnIdleOffload(*session.inputs, plan, engine);

@@ -53,9 +53,9 @@ public:
       return;
     }
     plan::Plan plan;
-    const replay::AllocatorRules allocator = session.ownAllocator();
     if (failed(buildPredictedPlan(*module, session.targetOrNone(),
-                                  session.ranksPerNode, &allocator, plan)))
+                                  session.ranksPerNode, session.ownAllocator(),
+                                  plan)))
       result.valid = outputs.internal("the plan");
     else
       result.valid = checkPlan(plan, options.config, engine) &&

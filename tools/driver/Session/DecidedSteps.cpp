@@ -181,13 +181,13 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
     with.lossWhy = "tried";
   Session::Module module = differentiated(from, with, ignored);
   plan::Plan plan;
-  const replay::AllocatorRules allocator = session.ownAllocator();
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
                        session.verificationOfTried(),
                        session.options.target)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
-                                with.ranksPerNode, &allocator, plan)))
+                                with.ranksPerNode, session.ownAllocator(),
+                                plan)))
     return std::nullopt;
   return accelRunPrediction(plan, session.targetOrNone(), with.ranksPerNode);
 }
