@@ -59,7 +59,7 @@ class Aten_AttentionForward<string mnemonic, string aten, string what,
   let description = [{
     Returns the output, laid out in memory as [B, S, H, D], and the log-sum-exp
     of each row's scores in fp32. A mask, where the kernel takes one, is added
-    to the scores and gets no gradient.
+    to the scores; only the memory-efficient kernel has a gradient of it.
   }];
   let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
                             Aten_FloatTensor:$value), mask,
@@ -108,15 +108,39 @@ def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
     "aten::_scaled_dot_product_flash_attention_backward(%0, %1, %2, %3, %4, %5, none, none, #query, #key, 0.0, $is_causal, none, none, $scale)",
     "gradient of flash attention on CUDA">;
 
+/// Fewer key heads than query heads are taken from torch 2.15 on; plans of
+/// accel-run, which may be built against an older one, repeat them.
 def Aten_EfficientAttentionOp : Aten_AttentionForward<
     "_scaled_dot_product_efficient_attention",
     "aten::_scaled_dot_product_efficient_attention(%0, %1, %2, %3?, true, 0.0, $is_causal, $scale) -> 4",
-    "memory-efficient attention on CUDA, any floating point; as many key as query heads",
+    "memory-efficient attention on CUDA, any floating point",
     [], Aten_AddedMask.argument>;
 def Aten_EfficientAttentionBackwardOp : Aten_AttentionBackward<
     "_scaled_dot_product_efficient_attention_backward",
     "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, %6?, %4, %5, none, none, 0.0, [true, true, true, false], $is_causal, $scale) -> 4",
     "gradient of memory-efficient attention", [], Aten_AddedMask.argument>;
+
+/// The same where the mask is trained: a bias by relative positions.
+def Aten_EfficientAttentionMaskBackwardOp
+    : Aten_Op<"_scaled_dot_product_efficient_attention_mask_backward",
+              "aten::_scaled_dot_product_efficient_attention_backward(%0, %1, %2, %3, %4, %5, %6, none, none, 0.0, [true, true, true, true], $is_causal, $scale) -> 4",
+              "Attention", [InferTypeOpAdaptor, Aten_OwnCost]> {
+  let summary = "gradient of memory-efficient attention and of its mask";
+  let description = [{
+    Returns the gradients of q, k, v and of the mask, which has the shape of the
+    scores.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$query,
+                       Aten_FloatTensor:$key, Aten_FloatTensor:$value,
+                       Aten_FloatTensor:$mask, Aten_FloatTensor:$out,
+                       Aten_FloatTensor:$logsumexp, BoolAttr:$is_causal,
+                       F64Attr:$scale);
+  let results = (outs Aten_FloatTensor:$grad_query, Aten_FloatTensor:$grad_key,
+                      Aten_FloatTensor:$grad_value, Aten_FloatTensor:$grad_mask);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
 
 def Aten_CudnnAttentionOp : Aten_AttentionForward<
     "_scaled_dot_product_cudnn_attention",

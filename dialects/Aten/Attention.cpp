@@ -150,8 +150,7 @@ INFER(FlashAttentionOp) {
   return inferForward(context, loc, adaptor, grouped, results);
 }
 INFER(EfficientAttentionOp) {
-  if (failed(
-          inferForward(context, loc, adaptor, {.ownValues = true}, results)) ||
+  if (failed(inferForward(context, loc, adaptor, grouped, results)) ||
       failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey(), /*exact=*/true)))
     return failure();
@@ -181,7 +180,15 @@ INFER(FlashAttentionBackwardOp) {
   return inferBackward(loc, adaptor, grouped, results);
 }
 INFER(EfficientAttentionBackwardOp) {
-  return inferBackward(loc, adaptor, {.ownValues = true}, results);
+  return inferBackward(loc, adaptor, grouped, results);
+}
+INFER(EfficientAttentionMaskBackwardOp) {
+  if (failed(inferBackward(loc, adaptor, grouped, results)) ||
+      failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
+                       adaptor.getKey(), /*exact=*/true)))
+    return failure();
+  results.push_back(adaptor.getMask().getType());
+  return success();
 }
 INFER(CudnnAttentionBackwardOp) {
   return inferBackward(loc, adaptor, grouped, results);
@@ -271,6 +278,15 @@ BACKWARD(FlashAttentionOp) {
                                                      operandGrads);
 }
 BACKWARD(EfficientAttentionOp) {
+  if (getMask() && needed[3] && grads[0] && !grads[1]) {
+    auto backward = b.createOp<EfficientAttentionMaskBackwardOp>(
+        grads[0], getQuery(), getKey(), getValue(), getMask(), getOutput(),
+        getLogsumexp(), getIsCausal(), getScale());
+    for (unsigned i = 0; i < 4; ++i)
+      if (needed[i])
+        operandGrads[i] = backward->getResult(i);
+    return success();
+  }
   return attentionBackward<EfficientAttentionBackwardOp>(*this, b, grads,
                                                          needed, operandGrads);
 }

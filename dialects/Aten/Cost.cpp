@@ -157,6 +157,9 @@ Cost FlashAttentionBackwardOp::getCost() {
 Cost EfficientAttentionBackwardOp::getCost() {
   return attentionCost(*this, /*forward=*/false);
 }
+Cost EfficientAttentionMaskBackwardOp::getCost() {
+  return attentionCost(*this, /*forward=*/false);
+}
 
 /// The share of all scores that is seen through a window: the first queries
 /// see fewer keys than it holds.

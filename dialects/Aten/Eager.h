@@ -63,6 +63,9 @@ constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
 /// variance from a copy in fp32.
 constexpr llvm::StringLiteral plainFactorAttr = "aten.plain_factor";
 
+/// Of `scaled_dot_product_attention`, a unit: its mask is trained.
+constexpr llvm::StringLiteral trainedMaskAttr = "aten.trained_mask";
+
 /// Of `clone`, of what enters, and of `view`, of what leaves, a unit: PyTorch's
 /// attention by single matmuls, which computes in fp32 on CPUs.
 constexpr llvm::StringLiteral mathAttr = "aten.math";

@@ -259,6 +259,9 @@ Strides LayoutAnalysis::compute(Value value) {
       .Case<FlashAttentionForCpuBackwardOp, FlashAttentionBackwardOp,
             EfficientAttentionBackwardOp>(
           [&](auto) { return headsInside(shape); })
+      .Case([&](EfficientAttentionMaskBackwardOp) {
+        return result == 3 ? contiguous(shape) : headsInside(shape);
+      })
       .Case([&](DropoutOp) { return contiguous(shape); })
       .Case([&](PowScalarOp) { return contiguous(shape); })
       .Case<ToCopyOp, ZerosLikeOp, SortStableOp>(

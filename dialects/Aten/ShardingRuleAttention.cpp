@@ -68,8 +68,8 @@ public:
       b.partial(result, sequence);
   }
   /// [B or 1, H or 1, S or 1, T]; where tokens are exchanged it has all.
-  void mask(unsigned operand, Value value, Value query) {
-    TensorFactors all, &tensor = b.operands(operand);
+  void mask(TensorFactors &tensor, Value value, Value query) {
+    TensorFactors all;
     all.dims.resize(4);
     this->query(all);
     if (context >= 0)
@@ -117,7 +117,7 @@ MaybeRule forwardRule(OpT op, Tokens tokens, Form form = Form::None) {
   heads.key(heads.b.operands(2));
   if constexpr (takesMask<OpT>)
     if (op.getMask())
-      heads.mask(3, op.getMask(), op.getQuery());
+      heads.mask(heads.b.operands(3), op.getMask(), op.getQuery());
   for (unsigned i = 0; i < op->getNumResults(); ++i)
     heads.query(heads.b.results(i));
   return heads.b.take();
@@ -131,10 +131,25 @@ template <typename OpT> MaybeRule backwardRule(OpT op, Tokens tokens) {
   heads.key(heads.b.operands(3));
   if constexpr (takesMask<OpT>)
     if (op.getMask())
-      heads.mask(6, op.getMask(), op.getQuery());
+      heads.mask(heads.b.operands(6), op.getMask(), op.getQuery());
   heads.query(heads.b.results(0));
   heads.keyGradient(1);
   heads.keyGradient(2);
+  return heads.b.take();
+}
+
+/// Each row of scores has a gradient of its own.
+MaybeRule maskBackwardRule(EfficientAttentionMaskBackwardOp op) {
+  Heads heads(op, op.getQuery(), op.getKey(), Tokens::Whole, Form::None);
+  for (unsigned i : {0u, 1u, 5u, 6u}) // gradient, query, output, log-sum-exp
+    heads.query(heads.b.operands(i));
+  heads.key(heads.b.operands(2));
+  heads.key(heads.b.operands(3));
+  heads.mask(heads.b.operands(4), op.getMask(), op.getQuery());
+  heads.query(heads.b.results(0));
+  heads.keyGradient(1);
+  heads.keyGradient(2);
+  heads.mask(heads.b.results(3), op.getMask(), op.getQuery());
   return heads.b.take();
 }
 
@@ -232,6 +247,9 @@ MaybeRule aten::attentionRule(Operation *op) {
       .Case([](EfficientAttentionBackwardOp op) {
         return backwardRule(op,
                             tokensOfPadded(op.getQuery(), op.getLogsumexp()));
+      })
+      .Case([](EfficientAttentionMaskBackwardOp op) {
+        return maskBackwardRule(op);
       })
       .Case([](WindowAttentionOp op) { return windowRule(op); })
       .Case([](WindowAttentionBackwardOp op) { return windowBackwardRule(op); })

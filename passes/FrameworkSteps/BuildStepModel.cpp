@@ -298,6 +298,7 @@ private:
   SegmentGraph emptyGraph() const {
     SegmentGraph graph;
     graph.rounding = rounding;
+    graph.inside = eager() && device == aten::Device::Cuda;
     graph.mesh = mesh;
     graph.ranksPerNode = ranksPerNode;
     graph.fuses = compile || kernels.compiled;

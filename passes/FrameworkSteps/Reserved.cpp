@@ -79,6 +79,7 @@ void replayInto(StepPrediction &prediction, StepEvaluator &evaluator,
   prediction.replayed = true;
   prediction.estimatedReservedBytes = prediction.reservedBytes;
   prediction.replayedBytes = replayed->reservedBytes;
+  prediction.replayedAllocatedBytes = replayed->allocatedBytes;
   // The replay has stayed below what runs report (docs/accuracy.md).
   prediction.reservedBytes =
       std::max(prediction.reservedBytes, prediction.replayedBytes);

@@ -216,7 +216,7 @@ struct Exposed {
 
 /// One rank class of a step, as predicted.
 struct StepPrediction {
-  int64_t peakBytes = 0;       // tensors (max_memory_allocated)
+  int64_t peakBytes = 0;       // tensors
   int64_t persistentBytes = 0; // between steps
   int64_t endBytes = 0;        // after the step: the same
   int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
@@ -226,6 +226,9 @@ struct StepPrediction {
   bool replayed = false;
   int64_t replayedBytes = 0;          // where replayed
   int64_t estimatedReservedBytes = 0; // where replayed
+  /// Where replayed: what max_memory_allocated tells. A block whose rest is too
+  /// small to be another one counts whole. 0: not known.
+  int64_t replayedAllocatedBytes = 0;
   /// The segments are more than the budget, but idle ones can be returned to
   /// the full device first: so many times a step. 0: that need not be, or is
   /// of no use.

@@ -122,6 +122,7 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
                                       : LinearOperands::Computed;
   kernels.tf32 = asked("tf32");
   kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
+  kernels.efficientTakesAll = atLeast(versionsOf(module).torch, "2.15");
   auto sets =
       request ? request.getValue().getAs<ArrayAttr>("kernels") : ArrayAttr();
   if (sets)

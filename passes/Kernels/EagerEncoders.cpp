@@ -19,6 +19,12 @@ namespace {
 
 Type elementOf(Value value) { return tensorType(value).getElementType(); }
 
+double numberOf(Attribute number) {
+  if (auto real = dyn_cast<FloatAttr>(number))
+    return real.getValueAsDouble();
+  return double(cast<IntegerAttr>(number).getInt());
+}
+
 class Encoders {
 public:
   Encoders(ModuleOp module, bool cpu)
@@ -46,6 +52,8 @@ public:
     }
     if (cpu)
       widen(math);
+    else
+      attend(math);
     if (changed.empty())
       return success();
     if (failed(eager::inferUsers(function, changed)))
@@ -273,6 +281,52 @@ private:
       auto back =
           aten::ToCopyOp::create(b, end->getLoc(), end->getResult(0), type);
       end->getResult(0).replaceAllUsesExcept(back.getResult(), back);
+    }
+  }
+
+  /// transformers calls scaled_dot_product_attention with the bias as a mask:
+  /// contiguous, in the type of the query under autocast too.
+  void attend(ArrayRef<Operation *> ops) {
+    for (size_t i = 0; i + 4 <= ops.size(); i += 4) {
+      auto end = cast<aten::ViewOp>(ops[i + 3]);
+      Operation *first = ops[i];
+      for (Operation *op : ops.slice(i, 3))
+        if (op->isBeforeInBlock(first))
+          first = op;
+      double scale = 1, dropout = 0;
+      uint64_t key = uint64_t(-1);
+      aten::AddTensorOp sum;
+      for (Operation *op = first; op != end; op = op->getNextNode()) {
+        if (auto by = dyn_cast<aten::MulScalarOp>(op))
+          scale *= numberOf(by.getOther());
+        else if (auto drop = dyn_cast<aten::DropoutOp>(op))
+          dropout = drop.getP().convertToDouble();
+        else if (auto add = dyn_cast<aten::AddTensorOp>(op))
+          sum = add;
+      }
+      if (!sum)
+        continue;
+      OpBuilder b(end);
+      Location loc = end.getLoc();
+      Value q = ops[i]->getOperand(0), k = ops[i + 1]->getOperand(0),
+            v = ops[i + 2]->getOperand(0), bias = sum.getOther();
+      if (auto copied = bias.getDefiningOp<aten::ToCopyOp>())
+        bias = copied.getSelf();
+      bias = make<aten::CloneOp>(b, loc, bias);
+      if (elementOf(bias) != elementOf(q))
+        bias = make<aten::ToCopyOp>(b, loc, bias, elementOf(q));
+      auto attention = aten::ScaledDotProductAttentionOp::create(
+          b, loc, q, k, v, bias, /*is_causal=*/false, b.getF64FloatAttr(scale),
+          uint64_t(0), b.getF64FloatAttr(0), /*by_parts=*/UnitAttr(),
+          b.getF64FloatAttr(dropout), key);
+      attention->setAttr(aten::trainedMaskAttr, b.getUnitAttr());
+      end.getResult().replaceAllUsesWith(attention.getResult());
+      changed.push_back(attention.getResult());
+      for (Operation *op = end, *before; op; op = before) {
+        before = op == first ? nullptr : op->getPrevNode();
+        if (op->use_empty())
+          op->erase();
+      }
     }
   }
 

@@ -16,8 +16,8 @@ namespace accel::eager {
 
 /// Part of toEagerForm (EagerForm.h): rows that are looked up by position,
 /// copies in the order of heads, biases of scores that each layer fills,
-/// attention by single matmuls in fp32 if `cpu`, losses in the type of the
-/// logits.
+/// attention with a trained bias by single matmuls in fp32 if `cpu`, else as an
+/// operation whose kernel is selected, losses in the type of the logits.
 mlir::LogicalResult encodersToEagerForm(mlir::ModuleOp module, bool cpu);
 
 /// Infers again what follows from `values` of `function`, whose types have

@@ -58,16 +58,21 @@ public:
     return cut(swapped(make<aten::WindowAttentionOp>(
         q, k, v, uint64_t(op.getWindow() - 1), op.getScale())));
   }
-  Value efficient() {
+  /// `groups`: the kernel takes fewer key heads than query heads.
+  Value efficient(bool groups = false) {
     Value added = mask(/*causal=*/false);
     if (added) {
       added = alignRows(added);
       added = make<aten::ExpandOp>(added, scores());
     }
+    Value k = op.getKey(), v = op.getValue();
+    if (!groups) {
+      k = repeatHeads(k);
+      v = repeatHeads(v);
+    }
     return cut(make<aten::EfficientAttentionOp>(
-        filledUp(op.getQuery()), filledUp(repeatHeads(op.getKey())),
-        filledUp(repeatHeads(op.getValue())), added, op.getIsCausal(),
-        op.getScale()));
+        filledUp(op.getQuery()), filledUp(k), filledUp(v), added,
+        op.getIsCausal(), op.getScale()));
   }
 
   /// Matmul, scale, cap, mask, softmax in fp32, matmul: the operators of
@@ -101,25 +106,29 @@ public:
     return weighted(x, v);
   }
 
-  /// torch's _scaled_dot_product_attention_math: both operands are scaled
+  /// torch's _scaled_dot_product_attention_math: what has 16 bits is copied to
+  /// fp32 (allowFP16BF16ReductionMathSDP is off), both operands are scaled
   /// before their matmul, the order of tokens becomes a mask of numbers, and
   /// the weights of all heads are saved.
   Value byMath() {
     const double root = std::sqrt(op.getScale().convertToDouble());
-    Value q = matrices(make<aten::MulScalarOp>(op.getQuery(), root));
-    Value k = make<aten::TransposeIntOp>(repeatHeads(op.getKey()), uint64_t(2),
-                                         uint64_t(3));
+    auto wide = [&](Value x) { return cast(x, builder.getF32Type()); };
+    Value q = matrices(make<aten::MulScalarOp>(wide(op.getQuery()), root));
+    Value k = make<aten::TransposeIntOp>(repeatHeads(wide(op.getKey())),
+                                         uint64_t(2), uint64_t(3));
     k = make<aten::MulScalarOp>(k, root);
+    if (tensorType(op.getKey()).getDimSize(1) == heads) // as it was made
+      k = make<aten::CloneOp>(k);
     ArrayRef<int64_t> shape = tensorType(k).getShape();
     k = make<aten::ViewOp>(
         k, ArrayRef<int64_t>{shape[0] * shape[1], shape[2], shape[3]});
-    Value v = matrices(repeatHeads(op.getValue()));
+    Value v = matrices(repeatHeads(wide(op.getValue())));
     Value x = make<aten::ViewOp>(make<aten::BmmOp>(q, k), scores());
     if (Value added = mask(/*causal=*/true))
-      x = make<aten::AddTensorOp>(x, added);
+      x = make<aten::AddTensorOp>(x, wide(added));
     x = make<aten::SoftmaxOp>(x, uint64_t(3));
     x.getDefiningOp()->setAttr(aten::wholeScoresAttr, builder.getUnitAttr());
-    return weighted(x, v);
+    return cast(weighted(x, v), query.getElementType());
   }
 
 private:
@@ -400,6 +409,9 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
     return attention.likeTheQuery<aten::FlashAttentionForCpuOp>();
   if (ownValues)
     return attention.efficient();
+  if (op->hasAttr(aten::trainedMaskAttr))
+    return kernels.efficientTakesAll ? attention.efficient()
+                                     : attention.byMath();
   int64_t keys = tensorType(op.getKey()).getDimSize(2);
   const int64_t window = op.getWindow();
   bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
@@ -411,12 +423,13 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
   const bool narrow = element.isBF16() || element.isF16();
   // sdpa_attention_forward of transformers groups queries where there is no
-  // mask; FlashAttention takes no fp32 then, the memory-efficient kernel no
-  // groups (use_mem_efficient_attention), and what is left is torch's math.
+  // mask; FlashAttention takes no fp32 then. Where the memory-efficient kernel
+  // takes no groups, what is left is torch's math.
   if (eager && kernels.transformers && !narrow && !masked && !wide &&
       tensorType(op.getKey()).getDimSize(1) !=
           tensorType(op.getQuery()).getDimSize(1))
-    return attention.byMath();
+    return kernels.efficientTakesAll ? attention.efficient(/*groups=*/true)
+                                     : attention.byMath();
   if (narrow && !masked && !(wide && !eager))
     return attention.flash();
   // What frameworks run goes through scaled_dot_product_attention, which has

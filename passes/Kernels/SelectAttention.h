@@ -21,9 +21,9 @@ namespace accel {
 /// 16-bit scores on CUDA, have no kernel: they are single matmuls, as is with
 /// `eager` whatever transformers runs so. A window becomes a mask. Values whose
 /// heads have another size than the keys' go to the memory-efficient kernel,
-/// the one of torch's that takes them; CPUs have none. Grouped queries in fp32
-/// are torch's math where transformers runs them: no kernel of CUDA's takes
-/// them.
+/// the one of torch's that takes them; CPUs have none. So do grouped queries in
+/// fp32 and a mask that is trained where transformers runs them
+/// (`kernels.efficientTakesAll`), else they are torch's math.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             const frameworks::Kernels &kernels,
                             aten::ScaledDotProductAttentionOp op);

@@ -9,7 +9,7 @@
 // and counted as nothing.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Segments/Segments.h"
+#include "passes/Segments/InnerBytes.h"
 
 #include "runtime/plan/Exchanges.h"
 
@@ -86,10 +86,18 @@ void efficientBackward(const Heads &h, plan::DType dtype, InnerBytes &inner) {
                          (roundUp(h.size, block) / block);
   const int64_t row = h.rows() * 4;
   const int64_t accumulators = blocks * (header + block * block * 4);
+  if (h.keyHeads != h.heads) // each head's, before they are added up
+    inner.after.assign(2, h.batch * h.heads * h.keyLength * h.size *
+                              plan::itemSize(dtype));
+  const auto first = static_cast<int64_t>(inner.after.size());
+  auto allocates = [&](std::initializer_list<int64_t> bytes) {
+    inner.after.insert(inner.after.end(), bytes);
+  };
   if (dtype == plan::DType::F32) // products of gradients and outputs, their sum
-    inner.after = {h.rows() * h.size * 4, row, row, -2, -1, accumulators};
+    allocates({h.rows() * h.size * 4, row, row, -(first + 2), -(first + 1),
+               accumulators});
   else
-    inner.after = {row, accumulators};
+    allocates({row, accumulators});
 }
 
 bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
@@ -129,12 +137,44 @@ int64_t gemmWorkspace(double capability) {
   return capability >= 9.0 ? 32 * mebi : 8 * mebi + 128 * kibi;
 }
 
+/// Without overload.
+static std::string_view nameOf(const plan::Instruction &instruction) {
+  const std::string_view name = instruction.op;
+  return name.substr(0, name.find('.', name.find("::")));
+}
+
 InnerBytes innerBytes(const plan::Function &function,
                       const plan::Instruction &instruction, double capability) {
+  const std::string_view name = nameOf(instruction);
+  const Reader reader(function, instruction);
   InnerBytes inner;
-  std::string_view name = instruction.op;
-  const size_t scope = name.find("::");
-  name = name.substr(0, name.find('.', scope));
+  if (const plan::Slot *self = reader.tensor(0)) {
+    if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm")
+      inner.after = {gemmWorkspace(capability)};
+    else if (name == "aten::addmm") // cuBLASLt adds a bias, with its own
+      inner.after = {self->shape.size() == 1 ? mebi
+                                             : gemmWorkspace(capability)};
+    else if (name == "aten::_grouped_mm" && self->dtype != plan::DType::BF16)
+      inner.after = {gemmWorkspace(capability)};
+  }
+  return inner.after.empty() ? innerBytes(function, instruction) : inner;
+}
+
+int64_t peakOf(const InnerBytes &inner) {
+  int64_t bytes = 0, peak = 0;
+  for (int64_t each : inner.before)
+    bytes += each;
+  for (int64_t each : inner.after) {
+    bytes += each >= 0 ? each : -inner.after[static_cast<size_t>(-each - 1)];
+    peak = std::max(peak, bytes);
+  }
+  return std::max(peak, bytes);
+}
+
+InnerBytes innerBytes(const plan::Function &function,
+                      const plan::Instruction &instruction) {
+  InnerBytes inner;
+  const std::string_view name = nameOf(instruction);
   const Reader reader(function, instruction);
   if (instruction.kind == plan::Instruction::Kind::Opaque ||
       plan::isExchange(instruction)) {
@@ -152,17 +192,12 @@ InnerBytes innerBytes(const plan::Function &function,
           ? 1
           : numel(*self) / std::max<int64_t>(self->shape.back(), 1);
   auto allocates = [&](int64_t bytes) { inner.after.push_back(bytes); };
-  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm") {
-    allocates(gemmWorkspace(capability));
-  } else if (name == "aten::addmm") {
-    // A bias is added by cuBLASLt, with a workspace of its own.
-    allocates(self->shape.size() == 1 ? mebi : gemmWorkspace(capability));
-  } else if (name == "aten::_grouped_mm") {
+  if (name == "aten::_grouped_mm") {
     // One kernel for all experts, with descriptors for each multiprocessor of
-    // Hopper; else a matmul for each.
+    // Hopper.
     constexpr int64_t descriptors = 132 * 512;
-    allocates(self->dtype == plan::DType::BF16 ? descriptors
-                                               : gemmWorkspace(capability));
+    if (self->dtype == plan::DType::BF16)
+      allocates(descriptors);
   } else if (name == "aten::_softmax_backward_data") {
     allocates(bytesOf(*self));
   } else if (name == "aten::pow") {

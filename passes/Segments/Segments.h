@@ -15,6 +15,7 @@
 #define ACCEL_PASSES_SEGMENTS_SEGMENTS_H
 
 #include "passes/Replay/Replay.h"
+#include "passes/Segments/InnerBytes.h"
 #include "passes/Targets/Target.h"
 #include "runtime/plan/Plan.h"
 
@@ -24,19 +25,6 @@ namespace accel {
 
 /// The allocator as accel-run sets it up where the user has not.
 replay::AllocatorRules accelRunAllocator();
-
-/// What an operator allocates inside and drops before it returns: cuBLAS's
-/// workspace, partial gradients of attention, results that nobody uses.
-struct InnerBytes {
-  std::vector<int64_t> before; // its results are made
-  /// Once they are made, in order; -i drops the i-th of these, and the
-  /// operator's end those that are left.
-  std::vector<int64_t> after;
-};
-/// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
-int64_t gemmWorkspace(double capability);
-InnerBytes innerBytes(const plan::Function &function,
-                      const plan::Instruction &instruction, double capability);
 
 /// The tensors of a rank of `stage` as its CPU thread asks for them: from its
 /// start, step by step.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/StepModel/CompiledVariant.h"
+#include "passes/Segments/InnerBytes.h"
 
 #include "passes/Cost/OpCost.h"
 #include "passes/StepModel/CompiledCut.h"
@@ -274,9 +275,14 @@ private:
           dying.push_back(root);
       }
       int64_t workspace = 0;
-      for (int i : members)
-        workspace =
-            std::max(workspace, half.function.instructions[i].workspaceBytes);
+      for (int i : members) {
+        const Instruction &instr = half.function.instructions[i];
+        workspace = std::max(
+            workspace, std::max(instr.workspaceBytes,
+                                graph.inside && !half.isFused(members)
+                                    ? peakOf(innerBytes(half.function, instr))
+                                    : 0));
+      }
       if (workspace > 0) {
         const int nobody = static_cast<int>(function.slots.size());
         events.push_back({Kind::Allocate, nobody, workspace});

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/StepModel/HostQueue.h"
+#include "passes/StepModel/InsideEvents.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "passes/StepModel/SegmentStorages.h"
 
@@ -60,13 +61,11 @@ private:
   void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
     events->push_back({kind, storage, bytes});
   }
-  /// What an operator needs while it runs.
-  void emitWorkspace(int64_t bytes) {
-    if (bytes <= 0)
-      return;
-    const int storage = static_cast<int>(storages.size()); // nobody's number
-    emit(StorageEvent::Kind::Allocate, storage, bytes);
-    emit(StorageEvent::Kind::Free, storage);
+  /// What the operator needs while it runs; the most of it is returned.
+  int64_t emitInside(const Instruction &instr) {
+    // Numbers of nobody; the first two are of the loss (copyShifted).
+    return emitInsideOf(graph, instr, static_cast<int>(storages.size()) + 2,
+                        *events);
   }
   void emitAllocations(int i) {
     if (graph.view[i])
@@ -209,9 +208,8 @@ private:
         level += copyShifted(instr);
       level += allocated(position);
       emitAllocations(position);
-      emitWorkspace(instr.workspaceBytes);
       variant.forwardPeakBytes =
-          std::max(variant.forwardPeakBytes, level + instr.workspaceBytes);
+          std::max(variant.forwardPeakBytes, level + emitInside(instr));
       freeAfterForward(position, level, [&](const Storage &storage) {
         return isKept(storage) || storage.output || storage.parameterCopy ||
                named[&storage - storages.data()];
@@ -315,8 +313,7 @@ private:
             level.bytes += storages[slot].bytes;
             emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
           }
-        emitWorkspace(instr.workspaceBytes);
-        notePeak(level, 0, instr.workspaceBytes);
+        notePeak(level, 0, emitInside(instr));
         variant.recomputeSeconds += seconds(i);
         variant.backwardSeconds += seconds(i);
         backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
@@ -423,11 +420,11 @@ private:
           }
         }
       }
-      emitWorkspace(instr.workspaceBytes);
+      const int64_t inside = emitInside(instr);
       if (loss)
-        noteLossPeak(level, instr.workspaceBytes);
+        noteLossPeak(level, inside);
       else
-        notePeak(level, added, instr.workspaceBytes);
+        notePeak(level, added, inside);
       variant.backwardSeconds += seconds(i);
       backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
                         variant.backwardViews);

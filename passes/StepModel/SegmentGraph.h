@@ -80,6 +80,9 @@ struct SegmentGraph {
   bool fuses = true;
   /// By instruction; empty: each launches one kernel, views none.
   std::vector<HostWork> host;
+  /// What operators of CUDA need inside is counted (passes/Segments): their
+  /// executor counts all that torch's allocator gives.
+  bool inside = false;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 

@@ -123,3 +123,17 @@ sharding.graph @model(%x: tensor<4x3xf32>) {
   %3 = sharding.call @Sum(%2) at "" : (tensor<4x3xf32>) -> tensor<f32>
   sharding.return %3 : tensor<f32>
 }
+
+// -----
+
+// A mask that is trained has its gradient from the kernel, a sum over the
+// samples that it was expanded to.
+// CHECK-LABEL: func.func private @bias.joint
+// CHECK:      %{{.*}}, %{{.*}}, %{{.*}}, %[[ALL:.*]] = aten._scaled_dot_product_efficient_attention_mask_backward
+// CHECK-SAME: -> (tensor<2x4x32x16xf32>, tensor<2x4x32x16xf32>, tensor<2x4x32x16xf32>, tensor<2x4x32x32xf32>)
+// CHECK:      aten.sum.dim_IntList %[[ALL]], [0], true
+func.func private @bias(%q: tensor<2x4x32x16xf32>, %b: tensor<1x4x32x32xf32> {sharding.param = "bias"}) -> tensor<2x4x32x16xf32> {
+  %0 = aten.expand %b, [2, 4, 32, 32] : (tensor<1x4x32x32xf32>) -> tensor<2x4x32x32xf32>
+  %1:2 = aten._scaled_dot_product_efficient_attention %q, %q, %q mask %0 {is_causal = false, scale = 1.0 : f64} : (tensor<2x4x32x16xf32>, tensor<2x4x32x16xf32>, tensor<2x4x32x16xf32>, tensor<2x4x32x32xf32>) -> (tensor<2x4x32x16xf32>, tensor<2x4x32xf32>)
+  return %1#0 : tensor<2x4x32x16xf32>
+}

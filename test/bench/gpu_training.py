@@ -27,6 +27,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs",
                          "h200_training.json")
+COMMITTED_TORCH = "2.11"
 STEPS = 8
 
 
@@ -334,13 +335,15 @@ def run(folder, chosen, limit):
             json.dump(measured, f, indent=1)
 
 
-def predicted(folder, name, binary, target, spec=None):
+def predicted(folder, name, binary, target, spec=None, torch=None):
     here, spec = os.path.join(folder, name), spec or JOBS[name]
     command = [binary, "plan", os.path.join(here, "accelerate.yaml"),
                "--model", os.path.join(here, "model"),
                "--trainer", os.path.join(here, "arguments.json"),
                "--seq-len", str(spec["sequence"]), "--target", target,
                "--format", "json"]
+    if torch:
+        command += ["--torch-version", torch]
     if spec["lora"]:
         command += ["--adapter", os.path.join(here, "adapter")]
     if spec["attention"]:
@@ -355,28 +358,30 @@ def predicted(folder, name, binary, target, spec=None):
 
 
 def measurements(folder):
+    """Of each job, and the release of torch that ran the committed ones."""
     path = os.path.join(folder, "measured.json")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
-            return json.load(f)
+            return json.load(f), None
     with open(COMMITTED, encoding="utf-8") as f:
-        return json.load(f)["jobs"]
+        return json.load(f)["jobs"], COMMITTED_TORCH
 
 
 def compare(folder, binary, target):
-    measured = measurements(folder)
+    measured, torch = measurements(folder)
     print(f"{'job':20} {'allocated GiB':>22} {'reserved GiB':>22} "
           f"{'step ms':>22}")
     errors = {"allocated": [], "reserved": [], "step": []}
     for name in JOBS:
         m, p = measured.get(name), None
         if m and "error" not in m:
-            p = predicted(folder, name, binary, target)
+            release = torch or m["versions"]["torch"].split("+")[0]
+            p = predicted(folder, name, binary, target, torch=release)
         if not p:
             continue
         row = f"{name:20}"
         for key, unit, a, b in (
-                ("allocated", 2**30, p["memory"]["peak_bytes"],
+                ("allocated", 2**30, p["memory"]["replayed_allocated_bytes"],
                  m["allocated"]),
                 ("reserved", 2**30, p["memory"]["reserved_bytes"],
                  m["reserved"]),

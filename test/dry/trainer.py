@@ -24,6 +24,12 @@ MIXTURE = {**gpu_training.MOE, **SMALL, "moe_intermediate_size": 128,
            "num_experts": 8, "num_experts_per_tok": 2}
 GPT2 = {**gpu_training.GPT2_MEDIUM, "n_embd": 256, "n_layer": 3, "n_head": 4,
         "vocab_size": 4096}
+PHI3 = {**gpu_training.PHI3_16, **SMALL, "num_key_value_heads": 4,
+        "pad_token_id": 0}
+PHI3.pop("head_dim")
+T5 = {**gpu_training.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
+      "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
+      "vocab_size": 4096}
 JOBS = {
     "llama-amp": job(LLAMA, 256, 4),
     "llama-bf16": job(LLAMA, 256, 4, weights="bfloat16"),
@@ -34,14 +40,20 @@ JOBS = {
     "qwen3-amp": job(QWEN3, 256, 4),
     "mixture-bf16": job(MIXTURE, 256, 4, weights="bfloat16"),
     "gpt2-fp16": job(GPT2, 256, 4, precision="fp16"),
+    "llama-fp32": job(LLAMA, 256, 4, precision="no"),
+    "llama-eager": job(LLAMA, 256, 4, attention="eager"),
+    "llama-adafactor": job(LLAMA, 256, 4, weights="bfloat16", optim="adafactor"),
+    "phi3-amp": job(PHI3, 256, 4),
+    "t5-amp": job(T5, 256, 4),
 }
 # Of the suite; the others by --all.
 CHOSEN = ("llama-checkpointing", "llama-accumulation", "llama-lora",
-          "qwen3-amp", "mixture-bf16")
+          "llama-fp32", "qwen3-amp", "mixture-bf16", "t5-amp")
 # Scalars of the optimizer and of the Trainer, 512 bytes each.
 TOLERANCE = 64 * 1024
-# Known to be off, on torch 2.15 alone: an H200 with 2.11 is not.
-KNOWN = {"gpt2-fp16": 1_700_000}
+# Known to be off: rests of blocks that the allocator does not split, where it
+# is asked in a slightly different order.
+KNOWN = {"llama-fp32": 2_150_000, "t5-amp": 2_150_000}
 STEPS = 4
 
 
@@ -69,7 +81,7 @@ def examine(tools, name):
     if not plan:
         raise AssertionError("the job is not planned")
     memory = plan["memory"]
-    error = memory["peak_bytes"] - held["allocated"]
+    error = memory["replayed_allocated_bytes"] - held["allocated"]
     reserved = memory["replayed_reserved_bytes"] / held["reserved"] - 1
     text = (f"{held['allocated']} bytes, {error:+} predicted, "
             f"reserved {reserved:+.2%}")

@@ -28,7 +28,8 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
              "_scaled_dot_product_cudnn_attention",
              "_scaled_dot_product_cudnn_attention_backward",
              "_scaled_dot_product_efficient_attention",
-             "_scaled_dot_product_efficient_attention_backward"}
+             "_scaled_dot_product_efficient_attention_backward",
+             "_scaled_dot_product_efficient_attention_mask_backward"}
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
 # Kernels of libraries, which accel-run never launches; lit tests have them.

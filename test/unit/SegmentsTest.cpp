@@ -125,10 +125,20 @@ TEST(InnerBytes, OfAttentionsBackward) {
   EXPECT_EQ(inner("aten::_scaled_dot_product_efficient_attention_backward",
                   DType::BF16, {2, 3, 32, 24}, {2, 3, 32, 24}),
             Bytes({768, 98400}));
+  EXPECT_EQ(inner("aten::_scaled_dot_product_efficient_attention_backward",
+                  DType::F32, {4, 4, 256, 64}, {4, 2, 256, 64}),
+            Bytes({1048576, 1048576, 1048576, 16384, 16384, -4, -3, 1049600}));
   // Tokens come before heads, and each head has its gradient of shared keys.
   EXPECT_EQ(inner("aten::_flash_attention_backward", DType::BF16,
                   {2, 32, 4, 16}, {2, 32, 2, 16}),
             Bytes({4096, 131072, 8192, 8192}));
+}
+
+TEST(InnerBytes, PeakFollowsWhatIsDropped) {
+  EXPECT_EQ(peakOf({}), 0);
+  EXPECT_EQ(peakOf({{8}, {100, 30, -2, -1, 120}}), 138);
+  EXPECT_EQ(peakOf({{8}, {100, 30, -2, -1, 20}}), 138);
+  EXPECT_EQ(peakOf({{8}, {100, 30, -2, -1, 200}}), 208);
 }
 
 TEST(InnerBytes, OfMatmulsAndMasks) {

@@ -168,6 +168,9 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
          p.replayed ? Json(p.replayedBytes) : Json()},
         {"estimated_reserved_bytes",
          p.replayed ? Json(p.estimatedReservedBytes) : Json()},
+        {"replayed_allocated_bytes", p.replayedAllocatedBytes > 0
+                                         ? Json(p.replayedAllocatedBytes)
+                                         : Json()},
         {"allocator_retries",
          p.replayed && !own ? Json(p.allocatorRetries) : Json()},
         {"device_bytes", p.deviceBytes},

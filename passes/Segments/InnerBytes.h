@@ -1,0 +1,34 @@
+//===- InnerBytes.h - What CUDA operators need inside -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_SEGMENTS_INNERBYTES_H
+#define ACCEL_PASSES_SEGMENTS_INNERBYTES_H
+
+#include "runtime/plan/Plan.h"
+
+namespace accel {
+
+/// What an operator allocates inside and drops before it returns: cuBLAS's
+/// workspace, partial gradients of attention, results that nobody uses.
+struct InnerBytes {
+  std::vector<int64_t> before; // its results are made
+  /// Once they are made, in order; -i drops the i-th of these, and the
+  /// operator's end those that are left.
+  std::vector<int64_t> after;
+};
+/// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
+int64_t gemmWorkspace(double capability);
+InnerBytes innerBytes(const plan::Function &function,
+                      const plan::Instruction &instruction, double capability);
+/// The same without workspaces of matmuls, for executors of which those are
+/// counted with the device's context.
+InnerBytes innerBytes(const plan::Function &function,
+                      const plan::Instruction &instruction);
+/// Bytes at most, beside the results.
+int64_t peakOf(const InnerBytes &inner);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_SEGMENTS_INNERBYTES_H
