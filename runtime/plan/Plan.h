@@ -32,6 +32,18 @@
 
 namespace accel::plan {
 
+/// What only the update reads waits in a file of each rank, and comes to
+/// buffers of the host when its unit's turn is near.
+struct Disk {
+  std::string folder;  // empty: nothing is on a disk
+  int64_t buffers = 0; // each takes what any unit has in the file
+  bool readAhead = true, writeBehind = true;
+  int64_t blockBytes = 1 << 20; // of one request
+  int64_t queueDepth = 32;      // requests at once, of io_uring
+  int64_t threads = 4;          // that read and write where there is none
+  bool operator==(const Disk &) const = default;
+};
+
 /// What waits in pinned memory of the host, not on the device.
 struct Offload {
   /// States, with a copy of the gradient's shard, and where `parameters` stay
@@ -43,6 +55,10 @@ struct Offload {
   /// What calls save for their backward, from the call that reads it last in
   /// the forward until it is fetched.
   bool activations = false;
+  /// Where `states` are: they, and the parameters' shard where gathers do not
+  /// read it (DiskLayout.h), are in no memory of the host.
+  Disk disk;
+  bool onDisk() const { return !disk.folder.empty(); }
   bool operator==(const Offload &) const = default;
 };
 

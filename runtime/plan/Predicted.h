@@ -40,6 +40,7 @@ struct Predicted {
   int64_t persistentBytes = 0; // between steps
   int64_t reservedBytes = 0, deviceBytes = 0;
   int64_t hostBytes = 0; // pinned memory of the host (Plan::offload)
+  int64_t diskBytes = 0; // of a rank's file (Disk)
   Breakdown breakdown;
   std::string peakProgram;
   int peakInstruction = -1;

@@ -6,6 +6,7 @@
 #include "runtime/plan/Timeline.h"
 
 #include "runtime/plan/Chunks.h"
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/Liveness.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -399,13 +400,14 @@ int64_t persistentBytes(const Plan &plan, int stage) {
 int64_t hostBytes(const Plan &plan, const Unit &unit) {
   const Offload &offload = plan.offload;
   int64_t bytes = 0;
-  if (offload.parameters || (offload.states && unit.trainable))
+  if ((offload.parameters || (offload.states && unit.trainable)) &&
+      !shardOnDisk(plan, unit))
     bytes += shardBytes(plan, unit);
   if (offload.parameters && unit.gather != unit.storage)
     bytes += alignedBytes(shardNumel(plan, unit) * itemSize(unit.gather));
   if (offload.states && unit.trainable)
-    bytes +=
-        stateBytes(plan, unit) + roleBytes(plan, unit, Role::ShardGradient);
+    bytes += (offload.onDisk() ? 0 : stateBytes(plan, unit)) +
+             roleBytes(plan, unit, Role::ShardGradient);
   return bytes;
 }
 
@@ -418,7 +420,8 @@ int64_t hostBytes(const Plan &plan, int stage) {
   for (const Program &program : plan.programs)
     if (program.stage == stage)
       values = std::max(values, hostBytes(program));
-  return bytes + values;
+  return bytes + values +
+         diskBuffers(plan, stage) * diskBufferBytes(plan, stage);
 }
 
 std::map<int, int64_t> hostPlaces(const Program &program) {
@@ -579,10 +582,13 @@ void predictMemory(Plan &plan) {
   }
   plan.predicted = *most;
   plan.predicted.ownPeakBytes = ownPeak;
-  plan.predicted.hostBytes = 0;
-  for (int stage = 0; stage < plan.numStages(); ++stage)
+  plan.predicted.hostBytes = plan.predicted.diskBytes = 0;
+  for (int stage = 0; stage < plan.numStages(); ++stage) {
     plan.predicted.hostBytes =
         std::max(plan.predicted.hostBytes, hostBytes(plan, stage));
+    plan.predicted.diskBytes =
+        std::max(plan.predicted.diskBytes, diskBytes(plan, stage));
+  }
 }
 
 } // namespace accel::plan

@@ -391,6 +391,7 @@ void verifyPredicted(const Plan &plan, Problems &problems) {
   compare("predicted", "peak of own buffers", p.ownPeakBytes, q.ownPeakBytes);
   compare("predicted", "persistent size", p.persistentBytes, q.persistentBytes);
   compare("predicted", "size on the host", p.hostBytes, q.hostBytes);
+  compare("predicted", "size on the disk", p.diskBytes, q.diskBytes);
   compare("predicted", "peak instruction", p.peakInstruction,
           q.peakInstruction);
   for (size_t i = 0; i < plan.stages.size(); ++i) {

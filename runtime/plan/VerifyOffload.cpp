@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/ProgramVerifier.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -16,6 +17,22 @@ void verifyOffload(const Plan &plan, Problems &problems) {
     problems.add("offload", "the device is the host already");
   if (!plan.stages.empty())
     problems.add("offload", "stages of a pipeline keep all on the device");
+  if (offload.onDisk()) {
+    const Disk &disk = offload.disk;
+    if (!offload.states)
+      problems.add("offload", "nothing is on the disk: states are on the "
+                              "device");
+    if (disk.buffers < leastBuffers(disk.readAhead, disk.writeBehind))
+      problems.add("offload",
+                   "of " + std::to_string(disk.buffers) +
+                       " buffers none is free to read or write beside an "
+                       "update");
+    if (plan.job.checkpoint.background)
+      problems.add("offload", "a checkpoint in the background copies to the "
+                              "host's memory what is on the disk");
+  } else if (offload.disk != Disk()) {
+    problems.add("offload", "the disk has no folder");
+  }
   if (!offload.states && !offload.parameters)
     return;
   const OptimizerRule rule(plan.job.optimizer);

@@ -366,6 +366,22 @@ const Case cases[] = {
      onHost()},
     {"BytesOnTheHost", "the recorded size on the host is",
      [](Plan &p) { p.predicted.hostBytes += 64; }, onHost()},
+    {"BytesOnTheDisk", "the recorded size on the disk is",
+     [](Plan &p) { p.predicted.diskBytes += 4096; }, onHost()},
+    {"DiskWithoutStates", "nothing is on the disk",
+     [](Plan &p) { p.offload = {.disk = {.folder = "/nvme", .buffers = 3}}; },
+     onHost()},
+    {"TooFewBuffersOfTheHost", "none is free to read or write beside an update",
+     [](Plan &p) { p.offload.disk = {.folder = "/nvme", .buffers = 2}; },
+     onHost()},
+    {"DiskWithoutFolder", "the disk has no folder",
+     [](Plan &p) { p.offload.disk.buffers = 3; }, onHost()},
+    {"DiskBesideTheBackground", "copies to the host's memory what is on the",
+     [](Plan &p) {
+       p.offload.disk = {.folder = "/nvme", .buffers = 3};
+       p.job.checkpoint.background = true;
+     },
+     onHost()},
     {"InputCount", "takes 2 inputs, not 1",
      [](Plan &p) {
        callOf(p, "Embedding.backward").inputs.pop_back();

@@ -43,6 +43,8 @@ template <typename V> void fields(V &v, Of<V, Predicted> &predicted) {
            {.doc = "With the context of the device"});
     memory.optional("host_bytes", predicted.hostBytes, int64_t(0),
                     {.doc = "Pinned memory of the host; default: none"});
+    memory.optional("disk_bytes", predicted.diskBytes, int64_t(0),
+                    {.doc = "A rank's file; default: none"});
     memory("breakdown", predicted.breakdown, {.line = 4});
     memory("peak_program", predicted.peakProgram);
     memory("peak_instruction", predicted.peakInstruction, {.low = -1});
@@ -117,6 +119,23 @@ template <typename V> void fields(V &v, Of<V, Stage> &stage) {
               .least = 0});
 }
 
+template <typename V> void fields(V &v, Of<V, Disk> &disk) {
+  v.about("disk", "A file of each rank for what only the update reads");
+  v("folder", disk.folder, {.doc = "Where accel-run makes it"});
+  v("buffers", disk.buffers,
+    {.doc = "In pinned memory of the host, each of the largest unit",
+     .low = 1});
+  v("read_ahead", disk.readAhead,
+    {.doc = "Units to come are read while one is updated"});
+  v("write_behind", disk.writeBehind,
+    {.doc = "A unit is written while the next one is updated"});
+  v("block_bytes", disk.blockBytes, {.doc = "Of one request", .low = 1});
+  v("queue_depth", disk.queueDepth,
+    {.doc = "Requests at once, of io_uring", .low = 1});
+  v("threads", disk.threads,
+    {.doc = "That read and write without io_uring", .low = 1});
+}
+
 template <typename V> void fields(V &v, Of<V, Offload> &offload) {
   v.about("offload", "What waits in pinned memory of the host");
   v.optional("states", offload.states,
@@ -125,6 +144,8 @@ template <typename V> void fields(V &v, Of<V, Offload> &offload) {
              {.doc = "Shards, which gathers copy from there"});
   v.optional("activations", offload.activations,
              {.doc = "What calls save for their backward"});
+  v.optional("disk", offload.disk, Disk(),
+             {.doc = "Default: what waits is in the host's memory"});
 }
 
 template <typename V> void fields(V &v, Of<V, Plan> &plan) {
