@@ -6,8 +6,9 @@
 #ifndef ACCEL_RUNTIME_CHECKPOINT_FILES_H
 #define ACCEL_RUNTIME_CHECKPOINT_FILES_H
 
+#include "runtime/storage/FileError.h"
+
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 
 namespace accel::plan {
@@ -15,11 +16,6 @@ class Sha256;
 } // namespace accel::plan
 
 namespace accel::run {
-
-/// "path: No space left on device", or what else is wrong with a file.
-struct FileError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// A failure that all ranks have heard of.
 struct AgreedFileError : FileError {

@@ -159,10 +159,12 @@ std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
 void initialize(Executor &executor, int64_t seed,
                 const std::vector<bool> *only) {
   const plan::Plan &plan = executor.plan();
+  const Executor::Holding holding(executor);
   for (size_t u = 0; u < plan.units.size(); ++u) {
     if (!executor.holds(static_cast<int>(u)))
       continue;
     UnitStorage &unit = executor.unit(u);
+    executor.hold(static_cast<int>(u), /*changes=*/true);
     for (const Piece &piece :
          piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
                   executor.groups().mesh())) {

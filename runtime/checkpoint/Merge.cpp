@@ -215,6 +215,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
       copySmallFiles(source, temporary);
   });
   stage([&] {
+    const Executor::Holding holding(executor);
     for (const Output &output : outputs) {
       std::vector<size_t> tensors(plan.parameters.size());
       for (size_t p = 0, i = 0; p < tensors.size(); ++p) {
@@ -231,6 +232,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
         UnitStorage &unit = executor.unit(u);
         if (!writesUnit(plan, unit.unit(), groups.mesh()))
           continue;
+        executor.hold(static_cast<int>(u), /*changes=*/false);
         for (const Piece &piece : piecesOf(plan, unit.unit(), unit.shardBegin(),
                                            unit.shardEnd(), groups.mesh()))
           if (writesParameter(plan, plan.parameters[piece.parameter],

@@ -203,10 +203,12 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
   const TrainState state = readState(folder, plan, files);
   verify(executor.groups(), folder, files);
   Checkpoint checkpoint(folder, state, files);
+  const Executor::Holding holding(executor);
   for (size_t u = 0; u < plan.units.size(); ++u) {
     if (!executor.holds(static_cast<int>(u)))
       continue;
     UnitStorage &unit = executor.unit(u);
+    executor.hold(static_cast<int>(u), /*changes=*/true);
     for (const Piece &piece :
          piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
                   executor.groups().mesh())) {

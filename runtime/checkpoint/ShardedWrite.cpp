@@ -262,8 +262,10 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
   ShardFile own;
   folder.stage([&] {
     const ShardImage image(executor, state);
+    const Executor::Holding holding(executor);
     own = image.write(folder.path(), [&](File &file, size_t i) {
       const StoredTensor &tensor = image.header.tensors[i];
+      executor.hold(image.units[i], /*changes=*/false);
       writeElements(file, tensor.offset, tensor.dtype, image.flats[i], 0,
                     image.flats[i].numel());
     });

@@ -238,12 +238,15 @@ std::vector<bool> loadWeights(Executor &executor,
     world->broadcast(all, 0).wait();
   const std::vector<bool> absent(flags.begin(), flags.end());
   std::vector<char> memory;
+  const Executor::Holding holding(executor);
   for (size_t u = 0; u < plan.units.size(); ++u) {
     UnitStorage *own = executor.holds(static_cast<int>(u))
                            ? &executor.unit(static_cast<int>(u))
                            : nullptr;
     if (!own && !world)
       continue;
+    if (own)
+      executor.hold(static_cast<int>(u), /*changes=*/true);
     const plan::Unit &unit = plan.units[u];
     const std::vector<std::string> inside = axesOfParts(plan, unit);
     const int position = groups.mesh().position(inside);

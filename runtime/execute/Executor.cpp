@@ -23,7 +23,8 @@
 
 namespace accel::run {
 
-Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
+Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups,
+                   DiskIo diskIo)
     : job(plan), hardware(device), communicators(groups),
       lossScaler(plan.job.lossScaling, plan.job.gradScaler) {
   at::AutoDispatchBelowADInplaceOrView below;
@@ -84,6 +85,9 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups)
       mostTimepoints = std::max(mostTimepoints, at.timepoint + 1);
     }
   afterHost = mostTimepoints;
+  if (plan.offload.onDisk())
+    disk = std::make_unique<DiskStates>(plan, ownStage, groups.rank(), device,
+                                        units, afterHost + 1, diskIo);
   int64_t hostBytes = 0;
   for (const plan::Program &program : plan.programs)
     hostBytes = std::max(hostBytes, plan::hostBytes(program));
@@ -345,11 +349,16 @@ void Executor::updateOnHost(int unit) {
   // Where another call has gathered the unit since.
   if (job.offload.parameters && lastGather[unit] >= 0)
     hardware.awaitOnHost(lastGather[unit]);
+  if (disk)
+    disk->begin(unit);
+  const int copied = disk ? disk->timepoint() : afterHost;
   optimizer->update(unit);
   hardware.enter(plan::Stream::HostIn);
   units[unit]->publish();
-  hardware.leave(afterHost);
-  hardware.await(afterHost);
+  hardware.leave(copied);
+  hardware.await(copied);
+  if (disk)
+    disk->end();
 }
 
 void Executor::publish() {
@@ -359,6 +368,10 @@ void Executor::publish() {
   for (const std::unique_ptr<UnitStorage> &unit : units) {
     if (!unit)
       continue;
+    if (disk && plan::recordBytes(job, unit->unit()) > 0) {
+      hardware.synchronize(); // the buffer is the last unit's until then
+      hold(static_cast<int>(&unit - units.data()), /*changes=*/false);
+    }
     unit->publish();
     if (!unit->unit().whole)
       continue;
@@ -369,6 +382,8 @@ void Executor::publish() {
     gathered.wait();
     hardware.await(afterHost);
   }
+  if (disk)
+    hardware.synchronize();
 }
 
 at::Tensor Executor::onDevice(const std::string &name,
@@ -432,6 +447,8 @@ void Executor::queue(
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   publish();
+  if (disk)
+    disk->readAhead();
   optimizer->setLearningRates(learningRates);
   firstNotFinite.clear();
   if (late) {

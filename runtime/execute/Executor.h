@@ -14,6 +14,7 @@
 #include "runtime/collectives/Groups.h"
 #include "runtime/execute/Device.h"
 #include "runtime/execute/DeviceScaler.h"
+#include "runtime/execute/DiskStates.h"
 #include "runtime/execute/FunctionRunner.h"
 #include "runtime/execute/LateNumbers.h"
 #include "runtime/execute/ProgramRunner.h"
@@ -23,6 +24,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <deque>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,8 +58,10 @@ using MakeInput = std::function<at::Tensor(const std::string &name)>;
 class Executor {
 public:
   /// `plan`, `device` and `groups` outlive it. Shards are zero until they are
-  /// loaded. Throws PlanError or CollectiveError.
-  Executor(const plan::Plan &plan, Device &device, Groups &groups);
+  /// loaded. Throws PlanError, CollectiveError, or FileError where states are
+  /// on a disk.
+  Executor(const plan::Plan &plan, Device &device, Groups &groups,
+           DiskIo diskIo = DiskIo::Auto);
 
   /// One optimizer step; `input(slot, name)` gives accumulation slot `slot`'s
   /// data and `learningRates` has one for each group. `microBatch` is the
@@ -91,6 +95,29 @@ public:
   bool holds(int unit) const { return job.units[unit].stage == ownStage; }
   /// A unit that it holds.
   UnitStorage &unit(int i) { return *units[i]; }
+  /// From here until another unit is held the unit's shard and states are in
+  /// memory, also where the plan has them on a disk; what is changed is kept.
+  void hold(int unit, bool changes) {
+    if (disk)
+      disk->hold(unit, changes);
+  }
+  /// The same until the end of a scope, on which the last unit is let go. What
+  /// is changed may be lost where an exception ends it.
+  class Holding {
+  public:
+    explicit Holding(Executor &executor) : executor(executor) {}
+    ~Holding() noexcept(false) {
+      if (executor.disk && std::uncaught_exceptions() == 0)
+        executor.disk->letGo();
+    }
+    Holding(const Holding &) = delete;
+    Holding &operator=(const Holding &) = delete;
+
+  private:
+    Executor &executor;
+  };
+  /// Null where nothing is on a disk.
+  const DiskStates *diskStates() const { return disk.get(); }
   /// Whose gradients of a unit that it holds are summed after those of its
   /// shards: its replicas, and the stages that have its parameters too.
   Communicator *replicasOf(int unit);
@@ -177,6 +204,7 @@ private:
   OwnPeak peak;
   Draw drawn;
   std::vector<std::unique_ptr<UnitStorage>> units;
+  std::unique_ptr<DiskStates> disk;
   std::vector<std::unique_ptr<FunctionRunner>> functions;
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;

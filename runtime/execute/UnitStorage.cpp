@@ -29,6 +29,10 @@ void FlatBuffer::allocate() {
   storage.set_data_ptr_noswap(c10::DataPtr(memory.get(), place()));
 }
 
+void FlatBuffer::borrow(void *from) {
+  storage.set_data_ptr_noswap(c10::DataPtr(from, place()));
+}
+
 void FlatBuffer::free() {
   storage.set_data_ptr_noswap(c10::DataPtr(nullptr, place()));
   memory = c10::DataPtr();
@@ -57,23 +61,29 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
   const plan::Unit &u = plan.units[unit];
   const bool parametersOnHost = plan.offload.parameters;
   auto hold = [&](FlatBuffer &buffer, plan::DType dtype, int64_t numel,
-                  bool onHost) {
+                  bool onHost, bool onDisk = false) {
     buffer = FlatBuffer(device, dtype, numel, onHost);
+    if (onDisk) // new records are zeros
+      return;
     buffer.allocate();
     buffer.zero(0, numel);
   };
-  hold(shardBuffer, u.storage, shardNumel, parametersOnHost);
+  record = plan::diskTensors(plan, u);
+  const bool shardOnDisk = plan::shardOnDisk(plan, u);
+  hold(shardBuffer, u.storage, shardNumel, parametersOnHost,
+       parametersOnHost && shardOnDisk);
   if (parametersOnHost && u.gather != u.storage)
     hold(castBuffer, u.gather, shardNumel, true);
   if (updatesOnHost()) {
     if (!parametersOnHost)
-      hold(hostShard, u.storage, shardNumel, true);
+      hold(hostShard, u.storage, shardNumel, true, shardOnDisk);
     hold(gradientOnHost, u.storage, shardNumel, true);
   }
   if (u.trainable)
     layouts = plan::stateLayouts(plan, u);
   for (const plan::StateLayout &state : layouts)
-    hold(states.emplace_back(), state.dtype, state.elements, updatesOnHost());
+    hold(states.emplace_back(), state.dtype, state.elements, updatesOnHost(),
+         !record.empty());
   auto make = [&](plan::Role role, plan::DType dtype, int64_t numel) {
     FlatBuffer &buffer = roles[static_cast<int>(role)];
     buffer = FlatBuffer(device, dtype, numel);
@@ -102,8 +112,18 @@ Pending UnitStorage::gather(Communicator *group) {
 void UnitStorage::publish() {
   if (castBuffer.allocated())
     castBuffer.flat.copy_(shardBuffer.flat);
-  if (hostShard.allocated())
+  if (hostShard.flat.defined())
     shardBuffer.flat.copy_(hostShard.flat, /*non_blocking=*/true);
+}
+
+void UnitStorage::attach(char *memory) {
+  for (const plan::DiskTensor &tensor : record)
+    onDisk(tensor).borrow(memory + tensor.offset);
+}
+
+void UnitStorage::detach() {
+  for (const plan::DiskTensor &tensor : record)
+    onDisk(tensor).free();
 }
 
 plan::Role UnitStorage::gradientRole() const {

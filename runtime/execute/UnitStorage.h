@@ -16,6 +16,7 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/execute/Device.h"
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <ATen/core/Tensor.h>
@@ -33,6 +34,8 @@ public:
   FlatBuffer(Device &device, plan::DType dtype, int64_t numel,
              bool onHost = false);
   void allocate();
+  /// Its tensors are on memory that somebody else keeps, until `free`.
+  void borrow(void *from);
   void free();
   bool allocated() const { return memory.get() != nullptr; }
   /// Sets elements [begin, end) to zero.
@@ -84,6 +87,10 @@ public:
   /// Queues on the current stream what the host's shard is copied to, if
   /// anything; casts on the host.
   void publish();
+  /// Of a unit with a record on the disk (plan::diskTensors): its tensors are
+  /// on `memory`, which has the record; and are without memory again.
+  void attach(char *memory);
+  void detach();
   at::Tensor &state(int i) { return states[i].flat; }
   int numStates() const { return states.size(); }
   const std::vector<plan::StateLayout> &stateLayouts() const { return layouts; }
@@ -99,7 +106,10 @@ private:
   int index;
   int64_t position, ranks, shardNumel;
   FlatBuffer &masterBuffer() {
-    return hostShard.allocated() ? hostShard : shardBuffer;
+    return hostShard.flat.defined() ? hostShard : shardBuffer;
+  }
+  FlatBuffer &onDisk(const plan::DiskTensor &tensor) {
+    return tensor.state < 0 ? masterBuffer() : states[tensor.state];
   }
   FlatBuffer shardBuffer;
   // Of plan::Offload: a shard that the device has too, one that is cast for
@@ -107,6 +117,7 @@ private:
   FlatBuffer hostShard, castBuffer, gradientOnHost;
   std::vector<plan::StateLayout> layouts; // of `states`
   std::vector<FlatBuffer> states;
+  std::vector<plan::DiskTensor> record; // without memory between updates
   FlatBuffer roles[4];
   at::Tensor pieces[4];
 };

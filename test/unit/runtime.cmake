@@ -3,6 +3,8 @@ if(TARGET AccelExecute)
   accel_unit_test(runtime-execute-test ${_here}/RuntimeExchangeTest.cpp ${_here}/RuntimeExecuteTest.cpp
     ${_here}/RuntimeRanks.cpp ${_here}/RuntimeTinyPlan.cpp TORCH
     LINK AccelCheckpoint AccelExecute AccelPlan)
+  accel_unit_test(transfer-queue-test ${_here}/TransferQueueTest.cpp
+    LINK AccelStorage)
   accel_unit_test(runtime-data-test ${_here}/RuntimeDataTest.cpp TORCH
     LINK AccelData)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp TORCH

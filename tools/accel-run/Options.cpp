@@ -67,6 +67,13 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
       "run a rank's threads on an equal part of the machine's CPUs, or on "
       "those "
       "of a NUMA node, and nowhere else (default: none)");
+  arguments.option(
+      "--disk-io", options.diskIo,
+      choiceValue<DiskIo>({{"auto", DiskIo::Auto},
+                           {"io_uring", DiskIo::Uring},
+                           {"threads", DiskIo::Threads}}),
+      "how states on a drive are read and written; auto is io_uring where the "
+      "kernel allows it, else threads (default: auto)");
   arguments.option("--log", options.log, textValue("FILE"),
                    "one JSON object a step; truncated unless resuming");
   arguments.option("--profile", options.profile, textValue("FILE"),

@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_OPTIONS_H
 #define ACCEL_TOOLS_ACCEL_RUN_OPTIONS_H
 
+#include "runtime/storage/TransferQueue.h"
 #include "tools/options/ExitCode.h"
 
 #include <cstdint>
@@ -34,6 +35,7 @@ struct Options {
   bool calibrates() const { return !calibrate.empty() || !fit.empty(); }
   int64_t shardLimitBytes = 5'000'000'000;
   Bind bind = Bind::None;
+  DiskIo diskIo = DiskIo::Auto;
   bool debugNan = false; // search the operator
   /// Kernels whose results do not vary, whatever the plan says.
   bool deterministic = false;

@@ -67,6 +67,12 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
                      m.reservedPeakBytes);
   if (p.hostBytes > 0)
     text += bytesRow("pinned on the host", p.hostBytes, m.hostBytes);
+  if (p.diskBytes > 0) {
+    text += bytesRow("on the drive", p.diskBytes, m.diskBytes);
+    text += "    by " + m.diskIo +
+            (m.diskDirect ? ", past the system's cache\n"
+                          : ", through the system's cache\n");
+  }
   text += format("  %-28s %14s %14lld\n", "resident set", "",
                  static_cast<long long>(m.maxRssBytes));
   text += format("  %-28s %14s %14s\n", "a step", "predicted", "measured");
@@ -113,6 +119,12 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
   if (p.hostBytes > 0) {
     json["measured"]["host_bytes"] = m.hostBytes;
     json["predicted"]["host_bytes"] = p.hostBytes;
+  }
+  if (p.diskBytes > 0) {
+    json["measured"]["disk_bytes"] = m.diskBytes;
+    json["measured"]["disk_io"] = m.diskIo;
+    json["measured"]["disk_direct"] = m.diskDirect;
+    json["predicted"]["disk_bytes"] = p.diskBytes;
   }
   if (p.hasTime)
     json["predicted"]["step_s"] = p.stepSeconds;

@@ -27,6 +27,9 @@ struct Measured {
   int64_t ownPeakBytes = 0, peakBytes = 0, maxRssBytes = 0;
   int64_t reservedPeakBytes = 0;          // of a GPU; 0 on CPUs
   int64_t hostBytes = 0;                  // pinned, of what is offloaded
+  int64_t diskBytes = 0;                  // of a file for states
+  std::string diskIo;                     // "io_uring" or "threads"
+  bool diskDirect = false;                // past the system's cache
   std::vector<int64_t> stageOwnPeakBytes; // of a pipeline
   double stepSeconds = 0, tokensPerSecond = 0;
   double cpuSecondsPerStep = 0, pageFaultsPerStep = 0;

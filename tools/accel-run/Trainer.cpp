@@ -41,7 +41,8 @@ double now() {
 Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
                  Device &device, Groups &groups)
     : input(input), options(options), begin(begin), job(input.plan.job),
-      device(device), groups(groups), executor(input.plan, device, groups),
+      device(device), groups(groups),
+      executor(input.plan, device, groups, options.diskIo),
       data(openData(input, false)),
       buffers(input.plan, input.archive, input.weightFiles) {
   if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
@@ -290,6 +291,11 @@ void Trainer::finish() {
                      static_cast<double>(Usage::now().maxRssBytes),
                      static_cast<double>(device.reservedPeak())});
   measured.hostBytes = device.hostBytes();
+  if (const DiskStates *disk = executor.diskStates()) {
+    measured.diskBytes = disk->bytes();
+    measured.diskIo = disk->io();
+    measured.diskDirect = disk->isDirect();
+  }
   const size_t ofStage = all.size() / input.plan.numStages();
   measured.stageOwnPeakBytes.resize(input.plan.stages.size());
   for (size_t i = 0; i < all.size(); i += 3) {
