@@ -88,19 +88,41 @@ def Sharding_PrecisionAttr : Sharding_Attr<"Precision", "precision"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_DiskAttr : Sharding_Attr<"Disk", "disk"> {
+  let summary = "what only the update reads is in a file of each rank";
+  let description = [{
+    `buffers` of the host take a unit each, beside its update: `read_ahead` of
+    it and `write_behind` it. `block` bytes are a request, `depth` requests and
+    `threads` are there at once (plan::Disk).
+  }];
+  let parameters = (ins "::mlir::StringAttr":$folder, "int64_t":$buffers,
+                        "bool":$readAhead, "bool":$writeBehind,
+                        "int64_t":$block, "int64_t":$depth,
+                        "int64_t":$threads);
+  let assemblyFormat = [{
+    `<` $folder `,` `buffers` `=` $buffers `,` `read_ahead` `=` $readAhead `,`
+        `write_behind` `=` $writeBehind `,` `block` `=` $block `,`
+        `depth` `=` $depth `,` `threads` `=` $threads `>`
+  }];
+}
+
 def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
   let summary = "what waits in host memory";
   let description = [{
     `parameters` (with their gradients), `optimizer` states with the update,
     and `activations`: of frameworks the saved inputs of recomputed layers, of
-    accel-run all that calls save for their backward.
+    accel-run all that calls save for their backward. With `disk` the states
+    are on a drive of the host.
   }];
   let parameters = (ins "bool":$parameters, "bool":$optimizer,
                         "bool":$activations,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        OptionalParameter<
+                            "::accel::sharding::DiskAttr">:$disk);
   let assemblyFormat = [{
     `<` `parameters` `=` $parameters `,` `optimizer` `=` $optimizer `,`
-        `activations` `=` $activations `,` `because` `=` $because `>`
+        `activations` `=` $activations (`disk` $disk^)? `,`
+        `because` `=` $because `>`
   }];
 }
 

@@ -119,6 +119,15 @@ struct DdpConfig {
   Setting<bool> gradientAsBucketView, findUnusedParameters;
 };
 
+/// A file of each rank for states (plan::Disk).
+struct DiskConfig {
+  Setting<std::string> folder; // empty: states are in memory
+  Setting<std::optional<int64_t>> buffers;
+  Setting<bool> readAhead{true, Origin::Default, "", {}, ""},
+      writeBehind{true, Origin::Default, "", {}, ""};
+  Setting<int64_t> blockBytes, queueDepth, threads; // 0: plan::Disk's
+};
+
 struct CheckpointConfig {
   Setting<std::string> dir;       // resolved; empty: nothing is written
   Setting<int64_t> every;         // steps; 0: at the end only
@@ -168,6 +177,8 @@ struct JobConfig {
   /// `offload.states`: the optimizer and its states are on the host. Those of
   /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
   Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};
+  /// Where `offload.states` says nvme.
+  DiskConfig disk;
   /// `offload.activations`, of accel-run: what calls save for their backward.
   Setting<bool> offloadActivations{false, Origin::Default, "offload", {}, ""};
   /// Of accel-run: every rank holds all parameters between steps, beside its

@@ -326,21 +326,53 @@ void JobReader::readOffload(JobConfig &job) {
   std::optional<Fields> fields = top.mapping("offload");
   if (!fields)
     return;
-  fields->checkKeys({"states", "parameters", "activations"});
-  auto read = [&](const char *key, Setting<bool> &into) {
+  fields->checkKeys({"states", "parameters", "activations", "nvme"});
+  auto read = [&](const char *key, Setting<bool> &into,
+                  const std::vector<std::string> &places) {
     Setting<std::string> where;
-    fields->choice(key, where, {"cpu", "none"});
+    fields->choice(key, where, places);
     if (where.written())
-      into = {where.value == "cpu", Origin::Written, where.key, where.at, ""};
+      into = {where.value != "none", Origin::Written, where.key, where.at, ""};
+    return where.value;
   };
-  read("states", job.offloadStates);
-  read("parameters", job.accelerate.offloadParams);
-  read("activations", job.offloadActivations);
+  const bool nvme =
+      read("states", job.offloadStates, {"cpu", "nvme", "none"}) == "nvme";
+  read("parameters", job.accelerate.offloadParams, {"cpu", "none"});
+  read("activations", job.offloadActivations, {"cpu", "none"});
+  readDisk(*fields, nvme, job);
   if (job.accelerate.offloadParams.value && job.offloadStates.written() &&
       !job.offloadStates.value)
     fields->error("invalid-value", "states",
                   "parameters on the host are updated there, with their states",
                   "write states: cpu, or leave parameters out");
+}
+
+void JobReader::readDisk(const Fields &offload, bool asked, JobConfig &job) {
+  std::optional<Fields> fields = offload.mapping("nvme");
+  if (!fields) {
+    if (asked && !offload.find("nvme"))
+      offload.error("missing-key", "states",
+                    "states on a drive need a folder there",
+                    "add nvme: {path: /local_nvme}");
+    return;
+  }
+  fields->checkKeys({"path", "buffers", "read_ahead", "write_behind",
+                     "block_size", "queue_depth", "threads"});
+  if (!asked)
+    return fields->errorHere("invalid-value",
+                             "nothing is on a drive: states say no nvme",
+                             "write states: nvme, or leave nvme out");
+  DiskConfig &disk = job.disk;
+  fields->pathTo("path", disk.folder);
+  if (!fields->find("path"))
+    fields->errorHere("missing-key", "'offload.nvme' needs the key 'path'",
+                      "write the folder where each rank makes its file");
+  fields->integer("buffers", disk.buffers, 1, 1 << 16);
+  fields->flag("read_ahead", disk.readAhead);
+  fields->flag("write_behind", disk.writeBehind);
+  fields->integer("block_size", disk.blockBytes, 4096, 1 << 30);
+  fields->integer("queue_depth", disk.queueDepth, 1, 1 << 12);
+  fields->integer("threads", disk.threads, 1, 1 << 8);
 }
 
 void JobReader::readDdp(JobConfig &job) {

@@ -44,6 +44,7 @@ private:
   void readPrecision(JobConfig &job);
   void readCheckpointing(JobConfig &job);
   void readOffload(JobConfig &job);
+  void readDisk(const Fields &offload, bool asked, JobConfig &job);
   void readDdp(JobConfig &job);
   void readReduction(JobConfig &job);
 

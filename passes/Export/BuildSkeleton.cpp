@@ -44,6 +44,18 @@ plan::Decision decision(StringRef what, StringRef where, std::string choice,
   return d;
 }
 
+} // namespace
+
+plan::Disk toDisk(sharding::DiskAttr disk) {
+  if (!disk)
+    return {};
+  return {disk.getFolder().str(), disk.getBuffers(), disk.getReadAhead(),
+          disk.getWriteBehind(),  disk.getBlock(),   disk.getDepth(),
+          disk.getThreads()};
+}
+
+namespace {
+
 class SkeletonBuilder {
 public:
   SkeletonBuilder(mlir::ModuleOp module, plan::Plan &plan)
@@ -88,7 +100,7 @@ private:
     if (auto offload = job.getOffloadAttr();
         offload && framework.kind() == FrameworkKind::AccelRun)
       plan.offload = {offload.getOptimizer(), offload.getParameters(),
-                      offload.getActivations()};
+                      offload.getActivations(), toDisk(offload.getDisk())};
     plan.job.microBatch = job.getMicroBatch();
     plan.job.sequenceLength = job.getSequenceLength();
     if (plan.job.optimizer.groups.empty())
@@ -127,6 +139,14 @@ private:
   }
 
   static std::string onOff(bool b) { return b ? "host" : "device"; }
+  static std::string onDisk(sharding::DiskAttr disk) {
+    if (!disk)
+      return "";
+    return ", its states in files of " + disk.getFolder().str() +
+           (disk.getReadAhead() ? ", read ahead" : "") +
+           (disk.getWriteBehind() ? ", written behind" : "") + ", by " +
+           std::to_string(disk.getBuffers()) + " buffers";
+  }
 
   std::string fp8Text(sharding::Fp8Attr fp8) {
     const bool delayed = fp8.getRecipe() == sharding::Fp8Recipe::Delayed;
@@ -151,6 +171,7 @@ private:
           decision("offload", "job",
                    "parameters on the " + onOff(offload.getParameters()) +
                        ", optimizer on the " + onOff(offload.getOptimizer()) +
+                       onDisk(offload.getDisk()) +
                        (framework.kind() == FrameworkKind::AccelRun
                             ? ", saved activations on the "
                             : ", inputs of recomputed layers on the ") +

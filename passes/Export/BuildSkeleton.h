@@ -10,6 +10,10 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+namespace accel::sharding {
+class DiskAttr;
+} // namespace accel::sharding
+
 namespace accel {
 
 /// Fills everything of `plan` but functions, programs and predictions from the
@@ -17,6 +21,9 @@ namespace accel {
 /// with their place in the flat buffers, units, decisions. Emits an error and
 /// fails where a decision is missing.
 mlir::LogicalResult buildSkeleton(mlir::ModuleOp module, plan::Plan &plan);
+
+/// What the job's offload says of a drive; no folder without one.
+plan::Disk toDisk(sharding::DiskAttr disk);
 
 /// The plan's dtype of a floating-point or integer type.
 std::optional<plan::DType> toDType(mlir::Type type);

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
 #include "passes/Schedule/IssueStep.h"
+#include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <optional>
@@ -87,13 +88,16 @@ public:
         engine.run(Lane::HostOut, hostTime(u, candidate.dtypes.storage),
                    engine.clock(Lane::Compute));
     Picoseconds &host = engine.event(onHost);
-    host = std::max(host, engine.event(offloaded)) + flats[u].update;
+    host = std::max(host, engine.event(offloaded)) +
+           (candidate.disk ? 0 : flats[u].update);
   }
   void awaitOffload(int u, int) {
     engine.wait(engine.event(offloaded), Cause::HostOut);
     engine.free(Holding::Gradients, flats[u].shardGradient);
   }
   void update(int u, int) {
+    if (drive)
+      return updateFromDrive(u);
     if (candidate.offloadOptimizer) {
       Picoseconds done = engine.event(onHost);
       if (!candidate.offloadParameters)
@@ -116,7 +120,25 @@ public:
     engine.compute(layout.copyTime(3 * gradients));
   }
 
+  /// One after the other, once all gradients are there.
+  void updateFromDrive(int u) {
+    Picoseconds &host = engine.event(onHost);
+    const Picoseconds done =
+        toTime(drive->begin(static_cast<double>(host))) + flats[u].update;
+    Picoseconds copied = done;
+    if (!candidate.offloadParameters)
+      copied =
+          engine.run(Lane::HostIn, hostTime(u, candidate.dtypes.storage), done);
+    host = toTime(
+        drive->end(static_cast<double>(done), static_cast<double>(copied)));
+    engine.wait(copied, Cause::HostUpdate);
+  }
+
 protected:
+  static Picoseconds toTime(double picoseconds) {
+    return static_cast<Picoseconds>(picoseconds);
+  }
+
   /// Engine::event; one of each is in flight at most.
   enum Event {
     reduced,
@@ -136,6 +158,7 @@ protected:
     Picoseconds update = 0;
     Picoseconds allReduce = 0, castForWire = 0; // where a hook casts
     int64_t workspace = 0;                      // of the update
+    int64_t record = 0;                         // of its states on the drive
     plan::UpdateShape trained;
   };
 
@@ -209,14 +232,33 @@ protected:
         engine.alloc(Holding::Parameters, shard);
       else if (r.compute != r.storage)
         hostBytes += bytes(flat.shard, r.compute);
-      if (candidate.offloadParameters ||
-          (candidate.offloadOptimizer && flat.trainable))
+      if ((candidate.offloadParameters ||
+           (candidate.offloadOptimizer && flat.trainable)) &&
+          !shardOnDrive(flat))
         hostBytes += shard;
       if (!flat.trainable)
         continue;
       updateFlat(flat);
     }
+    countBuffers();
     listUses();
+  }
+  /// As plan::shardOnDisk.
+  bool shardOnDrive(const Flat &flat) const {
+    return candidate.disk && flat.trainable &&
+           (!candidate.offloadParameters ||
+            candidate.dtypes.compute != candidate.dtypes.storage);
+  }
+  /// Of the host, between the drive and updates.
+  void countBuffers() {
+    int64_t records = 0, largest = 0;
+    for (const Flat &flat : flats) {
+      records += flat.record > 0;
+      largest = std::max(largest, flat.record);
+      diskBytes += flat.record;
+    }
+    if (candidate.disk)
+      hostBytes += std::min(candidate.disk->buffers, records) * largest;
   }
   void updateFlat(Flat &flat) {
     const StepDtypes &r = candidate.dtypes;
@@ -255,7 +297,15 @@ protected:
       engine.alloc(Holding::Optimizer, states);
       return;
     }
-    hostBytes += states + flat.shardGradient;
+    hostBytes += flat.shardGradient;
+    if (candidate.disk) {
+      constexpr int64_t a = plan::diskAlignment;
+      const int64_t held =
+          states + (shardOnDrive(flat) ? bytes(flat.shard, r.storage) : 0);
+      flat.record = (held + a - 1) / a * a;
+    } else {
+      hostBytes += states;
+    }
     flat.update = hostUpdate(flat, states);
   }
   /// The host's update; of a job that clips, with norm and scaling.
@@ -427,11 +477,29 @@ protected:
     issuer->endBackward();
     engine.free(Holding::Buffers, plan::alignmentBytes);
   }
-  void update() override { issuer->update(); }
+  void update() override {
+    if (candidate.disk) {
+      std::vector<DriveQueue::Record> records;
+      const Drive &of = layout.target.drive;
+      for (auto flat = flats.rbegin(); flat != flats.rend(); ++flat)
+        if (flat->record > 0)
+          records.push_back({driveTime(flat->record, of.readBytesPerSecond),
+                             driveTime(flat->record, of.writeBytesPerSecond)});
+      const auto buffers = static_cast<int64_t>(records.size());
+      drive.emplace(std::move(records), *candidate.disk,
+                    std::min(candidate.disk->buffers, buffers));
+    }
+    issuer->update();
+  }
+  static double driveTime(int64_t bytes, double rate) {
+    return static_cast<double>(
+        toPicoseconds(driveSeconds(static_cast<double>(bytes), rate)));
+  }
 
   std::vector<Flat> flats;
-  std::vector<int64_t> moved; // by call: to the host and back
-  int leaving = -1;           // the call whose copy is under way
+  std::vector<int64_t> moved;      // by call: to the host and back
+  int leaving = -1;                // the call whose copy is under way
+  std::optional<DriveQueue> drive; // of this step's updates
   std::optional<schedule::StepUses> uses;
   std::optional<schedule::StepIssuer<AccelRunStep>> issuer;
 };

@@ -232,6 +232,8 @@ private:
     if (auto offload = job.getOffloadAttr()) {
       candidate.offloadParameters = offload.getParameters();
       candidate.offloadOptimizer = offload.getOptimizer();
+      if (offload.getDisk())
+        candidate.disk = toDisk(offload.getDisk());
     }
     if (auto ddp = job.getDdpAttr()) {
       candidate.bucketBytes = ddp.getBucketBytes();

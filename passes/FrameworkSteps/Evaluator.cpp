@@ -134,6 +134,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   result.persistentBytes = run->persistentBytes();
   result.endBytes = engine.total();
   result.hostBytes = run->hostBytes;
+  result.diskBytes = run->diskBytes;
   result.reservedBytes = reservedBytes(engine, layout.target);
   if (candidate.lossOutside && peak.place.call >= 0)
     result.reservedBytes += layout.kind(peak.place.call).lossFragmentBytes;

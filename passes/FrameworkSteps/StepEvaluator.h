@@ -146,6 +146,8 @@ struct Candidate {
   UpdateRule update = adamwRule();
   bool offloadParameters = false; // shards (and the optimizer) on the host
   bool offloadOptimizer = false;
+  /// accel-run: the states are on the drive (plan::Disk).
+  std::optional<plan::Disk> disk;
   /// Calls whose saved values go to the host between forward and backward.
   std::vector<bool> offloadActivations;
   /// accel-run: all that calls save, beside the next call and ahead of its use.
@@ -235,6 +237,7 @@ struct StepPrediction {
   int64_t allocatorRetries = 0;
   int64_t deviceBytes = 0; // with context, communicators, libraries
   int64_t hostBytes = 0;   // pinned and pageable memory of one rank
+  int64_t diskBytes = 0;   // of one rank's file
   std::array<int64_t, numHoldings> atPeak{}; // sums to peakBytes
   std::string peakWhere;                     // "backward of model.layers.31"
   int peakAction = -1;

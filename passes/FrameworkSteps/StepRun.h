@@ -37,7 +37,7 @@ public:
   Picoseconds recomputeTime() const { return recomputed; }
 
   /// Bytes of a rank's host memory.
-  int64_t hostBytes = 0;
+  int64_t hostBytes = 0, diskBytes = 0;
 
 protected:
   /// Parameters, states and buffers that are there before the step.

@@ -81,7 +81,9 @@ private:
     job.setOffloadAttr(sharding::OffloadAttr::get(
         &getContext(), flag(value, "parameters"), flag(value, "optimizer"),
         flag(value, "activations"),
-        because(request, "nothing waits in host memory")));
+        because(request, "nothing waits in host memory"),
+        value ? value.getAs<sharding::DiskAttr>("disk")
+              : sharding::DiskAttr()));
   }
 
   void decideOptimizerStep(sharding::JobOp job,

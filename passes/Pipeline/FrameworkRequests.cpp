@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Pipeline/Requests.h"
+#include "runtime/plan/DiskLayout.h"
 
 using namespace mlir;
 
@@ -88,6 +89,23 @@ private:
                : plain("--ddp-kwargs");
   }
 
+  /// Where nobody says so there are as many buffers as work beside an update.
+  sharding::DiskAttr disk() {
+    const DiskConfig &asked = job.disk;
+    const plan::Disk usual;
+    auto orUsual = [](const Setting<int64_t> &number, int64_t other) {
+      return *number > 0 ? *number : other;
+    };
+    return sharding::DiskAttr::get(
+        b.getContext(), b.getStringAttr(*asked.folder),
+        asked.buffers.value.value_or(
+            plan::leastBuffers(*asked.readAhead, *asked.writeBehind)),
+        *asked.readAhead, *asked.writeBehind,
+        orUsual(asked.blockBytes, usual.blockBytes),
+        orUsual(asked.queueDepth, usual.queueDepth),
+        orUsual(asked.threads, usual.threads));
+  }
+
   void requestOffload() {
     SmallVector<NamedAttribute> value;
     sharding::BecauseAttr why;
@@ -105,6 +123,9 @@ private:
       ask("optimizer", accelerate.offloadParams.value, because_);
       ask("optimizer", job.offloadStates.value,
           because(job.offloadStates, "offload"));
+      if (framework.kind() == FrameworkKind::AccelRun &&
+          !job.disk.folder.value.empty())
+        value.push_back(b.getNamedAttr("disk", disk()));
       ask("activations",
           framework.kind() == FrameworkKind::AccelRun &&
               job.offloadActivations.value,

@@ -8,7 +8,9 @@
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
+#include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/Chunks.h"
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
@@ -111,6 +113,11 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
       times.update = rate > 0 ? work.movedBytes / rate : 0;
       times.hostNorm = rate > 0 ? 3 * storage / rate : 0;
     }
+    if (plan.offload.onDisk()) {
+      const auto bytes = static_cast<double>(recordBytes(plan, unit));
+      times.diskRead = driveSeconds(bytes, target.drive.readBytesPerSecond);
+      times.diskWrite = driveSeconds(bytes, target.drive.writeBytesPerSecond);
+    }
     if (work.flops > 0)
       times.update += work.flops / target.flops(DType::BF16);
     const Mesh mesh{plan.axes};
@@ -164,6 +171,16 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     compute += seconds;
     result.computeSeconds += seconds;
   };
+  std::optional<DriveQueue> drive;
+  if (plan.offload.onDisk()) {
+    std::vector<DriveQueue::Record> records;
+    for (const ProgramInstruction &instruction : program.instructions)
+      if (instruction.kind == ProgramInstructionKind::Optimizer)
+        records.push_back({units[instruction.unit].diskRead,
+                           units[instruction.unit].diskWrite});
+    drive.emplace(std::move(records), plan.offload.disk,
+                  diskBuffers(plan, program.stage));
+  }
   double update = -1;
   auto updates = [&](double since) {
     if (update < 0)
@@ -201,9 +218,13 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         // follows on the device reads the updated shard.
         event.begin = std::max(own, onHost[instruction.unit]);
         updates(event.begin);
+        if (drive)
+          event.begin = drive->begin(event.begin);
         own = event.begin + units[instruction.unit].update;
         double &in = clock[static_cast<int>(Stream::HostIn)];
         in = std::max(in, own) + units[instruction.unit].hostIn;
+        if (drive)
+          own = drive->end(own, in);
         event.waited = std::max(0.0, in - compute);
         compute += event.waited;
         result.exposedSeconds += event.waited;

@@ -71,6 +71,7 @@ private:
     double updateWire = 0;
     double castForWire = 0;                       // plan::Unit::hook
     double hostOut = 0, hostIn = 0, hostNorm = 0; // plan::Offload
+    double diskRead = 0, diskWrite = 0;           // plan::Disk
   };
   UnitTimes unitTimes(const plan::Unit &unit) const;
   /// Of the values' storages, between device and host.

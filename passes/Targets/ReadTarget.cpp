@@ -54,6 +54,7 @@ private:
                ComputeRate &rate);
   void link(const yaml::Node &parent, const char *key, Link &link);
   void host(const yaml::Node &parent);
+  void drive(const yaml::Node &parent);
   void measured(const yaml::Node &parent);
   /// Keys of `node` that are figures themselves; the source is the node's.
   double inner(const yaml::Node &node, const std::string &path, const char *key,
@@ -310,6 +311,17 @@ void Reader::host(const yaml::Node &parent) {
   }
 }
 
+void Reader::drive(const yaml::Node &parent) {
+  const yaml::Node *node = parent.find("drive");
+  if (!node || !mapping(node, "drive", {"read_bandwidth", "write_bandwidth"},
+                        {"source"}))
+    return;
+  target.drive.readBytesPerSecond =
+      inner(*node, "drive", "read_bandwidth", 1, 1e18);
+  target.drive.writeBytesPerSecond =
+      inner(*node, "drive", "write_bandwidth", 1, 1e18);
+}
+
 void Reader::measured(const yaml::Node &parent) {
   const yaml::Node *node = parent.find("measured");
   if (!node ||
@@ -341,7 +353,7 @@ std::optional<Target> Reader::read() {
                {"name", "description", "kind", "ranks_per_node", "memory",
                 "compute", "launch_seconds", "links", "overlap",
                 "reduce_scatter"},
-               {"dispatch_seconds", "host", "measured"}))
+               {"dispatch_seconds", "host", "drive", "measured"}))
     return std::nullopt;
   target.name = text(root->find("name"), "name");
   target.description = text(root->find("description"), "description");
@@ -389,6 +401,7 @@ std::optional<Target> Reader::read() {
     link(*node, "inter_node", target.betweenNodes);
   }
   host(*root);
+  drive(*root);
   measured(*root);
   if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
     target.overlap = number(*value, "overlap.value", 0, 1);

@@ -74,6 +74,12 @@ struct Host {
   bool operator==(const Host &) const = default;
 };
 
+/// The drive of a machine, where states may wait; per rank.
+struct Drive {
+  double readBytesPerSecond = 0, writeBytesPerSecond = 0; // 0: not stated
+  bool operator==(const Drive &) const = default;
+};
+
 /// One figure as the file states it, for people.
 struct TargetFigure {
   std::string key;    // dotted path: "memory.bandwidth"
@@ -114,6 +120,7 @@ struct Target {
   double dispatchSeconds = 0;
   Link insideNode, betweenNodes;
   Host host;
+  Drive drive;
   /// The part of a collective that computation can hide; the rest is taken
   /// from the cores or multiprocessors that compute.
   double overlap = 1;

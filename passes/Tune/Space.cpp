@@ -495,6 +495,8 @@ Candidate expand(const Space &space, const StepModel &model,
   c.reduceEachMicroBatch = point[Knob::Accumulation] == 0;
   c.offloadParameters = point[Knob::ParameterOffload];
   c.offloadOptimizer = point[Knob::OptimizerOffload];
+  if (!c.offloadOptimizer)
+    c.disk.reset();
   // Where the shards are, the optimizer runs.
   if (c.executor == FrameworkKind::Fsdp1 || c.executor == FrameworkKind::Fsdp2)
     c.offloadOptimizer = c.offloadParameters;
