@@ -101,6 +101,7 @@ std::vector<FigureChange> memoryOf(const StepPrediction &a,
   add("together", a.deviceBytes, b.deviceBytes);
   add("between steps", a.persistentBytes, b.persistentBytes);
   add("on the host", a.hostBytes, b.hostBytes);
+  add("on the drive", a.diskBytes, b.diskBytes);
   return rows;
 }
 

@@ -15,6 +15,7 @@
 #include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/ReadValues.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "tools/driver/Inputs/DriveKeys.h"
 
 #include <cmath>
 
@@ -170,12 +171,12 @@ private:
   }
 
   void takeOffload() {
-    for (const auto *device : {&zero.offloadOptimizer, &zero.offloadParameters})
-      if (**device == OffloadDevice::Nvme)
-        return refuse(*device, notSupportedCode,
-                      "accel-run offloads to the host's memory, not to NVMe",
-                      "write cpu");
-    const bool states = *zero.offloadOptimizer == OffloadDevice::Cpu,
+    if (*zero.offloadParameters == OffloadDevice::Nvme)
+      return refuse(zero.offloadParameters, notSupportedCode,
+                    "accel-run gathers parameters from the device or from the "
+                    "host's memory, not from a drive",
+                    "write cpu: the optimizer alone goes to nvme");
+    const bool states = *zero.offloadOptimizer != OffloadDevice::None,
                parameters = *zero.offloadParameters == OffloadDevice::Cpu;
     if (states && stage() == 0)
       return refuse(zero.offloadOptimizer, "invalid-value",
@@ -195,6 +196,8 @@ private:
     if (states)
       derive(job.offloadStates, true, zero.offloadOptimizer,
              "the optimizer and its states are on the host");
+    if (*zero.offloadOptimizer == OffloadDevice::Nvme && !takeDrive())
+      return;
     // Beside whole parameters the shard is the optimizer's alone.
     if (parameters)
       derive(job.accelerate.offloadParams, true, zero.offloadParameters,
@@ -203,6 +206,33 @@ private:
       derive(job.accelerate.offloadParams, true, zero.offloadOptimizer,
              "every rank holds the parameters, so that their shards are the "
              "optimizer's alone");
+  }
+
+  bool takeDrive() {
+    const auto &from = zero.offloadOptimizer;
+    if (stage() != 3) {
+      refuse(from, "invalid-value",
+             "DeepSpeed has the optimizer on NVMe with ZeRO stage 3 alone, "
+             "this is stage " +
+                 std::to_string(stage()),
+             "write zero_stage 3, or cpu");
+      return false;
+    }
+    if (zero.optimizerNvmePath.value.empty() ||
+        *zero.optimizerNvmePath == "none") {
+      refuse(from, "nvme-path", "nvme_path is missing beside device nvme",
+             "add \"nvme_path\": \"/local_nvme\" to the file that "
+             "deepspeed_config_file names");
+      return false;
+    }
+    DiskConfig &disk = job.disk;
+    derive(disk.folder, *zero.optimizerNvmePath, from, "");
+    // DeepSpeed's, where its file does not say otherwise.
+    derive(disk.readAhead, false, from, "");
+    derive(disk.writeBehind, false, from, "");
+    derive(disk.queueDepth, int64_t(8), from, "");
+    derive(disk.threads, int64_t(1), from, "");
+    return true;
   }
 
   /// "auto" is the job's; Accelerate writes 1 where nobody says a number.
@@ -281,6 +311,8 @@ private:
         report(*node, Severity::Error, notSupportedCode, key.path,
                "'" + std::string(key.path) + "': " + key.what, key.fix);
     noteBuckets();
+    if (!job.disk.folder.value.empty())
+      DriveKeys(root, *zero.configFile, job.disk, engine).take();
     takeCpuCheckpointing();
     takeScaler();
     if (find("optimizer.type"))

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/OffloadInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Timeline.h"
 
@@ -58,6 +59,41 @@ bool checkOffload(const PlanInputs &inputs, const std::string &device,
                       "' on the host: ranks exchange sums or matrices in its "
                       "update",
                   "use adamw, sgd or lion, or leave the offload out");
+  return true;
+}
+
+bool checkDrive(const PlanInputs &inputs, const Target &target,
+                DiagnosticEngine &engine) {
+  const DiskConfig &disk = inputs.job.disk;
+  if (disk.folder.value.empty())
+    return true;
+  auto refuse = [&](const auto &at, const char *code, std::string what,
+                    std::string fix) {
+    engine.report(diagnosticAt(at, Severity::Error, code, std::move(what),
+                               std::move(fix)));
+    return false;
+  };
+  const int64_t least = plan::leastBuffers(*disk.readAhead, *disk.writeBehind);
+  if (*disk.buffers && **disk.buffers < least)
+    return refuse(disk.buffers, "invalid-value",
+                  std::to_string(**disk.buffers) +
+                      (**disk.buffers == 1 ? " buffer is" : " buffers are") +
+                      " too few to read and write beside an update",
+                  "write at least " + std::to_string(least) +
+                      ", or read_ahead or write_behind false");
+  if (const auto &background = inputs.job.checkpoint.background; *background)
+    return refuse(background, notSupportedCode,
+                  "a checkpoint in the background copies all states to the "
+                  "host's memory, and the job has them on a drive",
+                  "write background: false, or states: cpu");
+  if (target.drive.readBytesPerSecond <= 0)
+    return refuse(disk.folder, "missing-key",
+                  "target " + target.name +
+                      " does not say how fast its drive is, so that nothing "
+                      "bounds the time of an update",
+                  "measure it (fio, or DeepSpeed's ds_nvme_tune), and write "
+                  "drive: {read_bandwidth, write_bandwidth}, bytes per second "
+                  "and rank, in a target of your own");
   return true;
 }
 

@@ -6,6 +6,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
 #define ACCEL_TOOLS_DRIVER_INPUTS_OFFLOADINPUTS_H
 
+#include "passes/Targets/Target.h"
 #include "runtime/plan/Plan.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
@@ -15,6 +16,11 @@ namespace accel {
 /// leave in host memory what the job wants there. `device`: "cpu" or "cuda".
 bool checkOffload(const PlanInputs &inputs, const std::string &device,
                   DiagnosticEngine &engine);
+
+/// False, with an error, where the job's drive (JobConfig::disk) cannot do what
+/// is asked, or nothing is known of how fast it is.
+bool checkDrive(const PlanInputs &inputs, const Target &target,
+                DiagnosticEngine &engine);
 
 /// Warns where the plan leaves no activation on the host, and the job asks for
 /// it.

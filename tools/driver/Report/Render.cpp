@@ -89,6 +89,9 @@ std::string tables(const PlanReport &report) {
   if (p.hostBytes)
     out += "    " + padRight("on the host", 20) +
            padLeft(formatBytes(p.hostBytes), 12) + "\n";
+  if (p.diskBytes)
+    out += "    " + padRight("on the drive", 20) +
+           padLeft(formatBytes(p.diskBytes), 12) + "\n";
   if (report.hasTime)
     out +=
         tableOf("time of a step, " + formatSeconds(p.stepSeconds), timeRows(p));

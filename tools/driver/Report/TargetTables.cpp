@@ -108,7 +108,10 @@ Json targetJson(const Target &target) {
              {{"bytes_per_s", target.host.bytesPerSecond},
               {"latency_s", target.host.latencySeconds},
               {"update_bytes_per_s", target.host.updateBytesPerSecond},
-              {"memory_bytes", target.host.memoryBytes}}}}},
+              {"memory_bytes", target.host.memoryBytes}}},
+            {"drive",
+             {{"read_bytes_per_s", target.drive.readBytesPerSecond},
+              {"write_bytes_per_s", target.drive.writeBytesPerSecond}}}}},
           {"overlap", target.overlap},
           {"reduce_scatter", target.reduceScatter},
           {"figures", figures}};

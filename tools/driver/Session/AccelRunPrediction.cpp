@@ -95,6 +95,7 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   p.peakBytes = own.peakBytes;
   p.persistentBytes = own.persistentBytes;
   p.hostBytes = own.hostBytes;
+  p.diskBytes = own.diskBytes;
   p.reservedBytes = own.reservedBytes;
   p.deviceBytes = own.deviceBytes;
   if (target && target->kind == TargetKind::Cuda) {

@@ -106,6 +106,7 @@ bool Session::load() {
   if (!own() && !asksForProgram())
     return true;
   if (!checkOffload(*inputs, programImport.device, engine) ||
+      (target && !checkDrive(*inputs, *target, engine)) ||
       !chooseLossChunks(*inputs, programImport, engine))
     return false;
   if (own())

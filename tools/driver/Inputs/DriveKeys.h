@@ -1,0 +1,47 @@
+//===- DriveKeys.h - DeepSpeed's keys of a drive ----------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What the JSON says of buffers, of what overlaps and of requests
+// (deepspeed/runtime/zero/offload_config.py, swap_tensor/aio_config.py), as
+// accel-run's file of states has it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_TOOLS_DRIVER_INPUTS_DRIVEKEYS_H
+#define ACCEL_TOOLS_DRIVER_INPUTS_DRIVEKEYS_H
+
+#include "frontends/Job/JobConfig.h"
+#include "frontends/Yaml/Yaml.h"
+
+#include <string>
+
+namespace accel {
+
+class DriveKeys {
+public:
+  /// `root` is the JSON of `file`.
+  DriveKeys(const yaml::Node *root, const std::string &file, DiskConfig &disk,
+            DiagnosticEngine &engine)
+      : root(root), file(file), disk(disk), engine(engine) {}
+  void take();
+
+private:
+  const yaml::Node *find(const char *section, const char *key) const;
+  void takeFlag(const char *key, Setting<bool> &into);
+  std::optional<int64_t> number(const char *section, const char *key,
+                                int64_t least, int64_t most);
+  void takeBuffers();
+  void noteOthers();
+  Location placeOf(const yaml::Node &node) const;
+
+  const yaml::Node *root;
+  const std::string &file;
+  DiskConfig &disk;
+  DiagnosticEngine &engine;
+};
+
+} // namespace accel
+
+#endif // ACCEL_TOOLS_DRIVER_INPUTS_DRIVEKEYS_H
