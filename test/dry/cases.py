@@ -156,6 +156,21 @@ OFFLOADED = [
         ("halves-tied", "fp32", "hybrid", 1, "lion",
          ["states", "parameters"], {}),
         ("gqa", "bf16", "zero2", 2, "clip", ["states", "parameters"], {}),
+        # States on a drive: more units than buffers, what every kind of gather
+        # leaves for it, one buffer of which nothing is overlapped, and threads
+        # instead of io_uring.
+        ("gqa", "bf16", "two", 2, "clip", ["states"],
+         {"nvme": {}, "layers": 5}),
+        ("gqa", "bf16", "two", 1, "none", ["states", "parameters"],
+         {"nvme": {"buffers": 4, "block_size": 8192, "threads": 2},
+          "io": "threads", "layers": 5}),
+        ("gqa", "fp32", "one", 1, "clip", ["states", "parameters"],
+         {"nvme": {"buffers": 1, "read_ahead": False,
+                   "write_behind": False}}),
+        ("halves-tied", "bf16", "hybrid", 2, "lion", ["states"],
+         {"nvme": {"buffers": 2, "write_behind": False,
+                   "queue_depth": 2}}),
+        ("gqa", "fp16", "one", 1, "none", ["states"], {"nvme": {}}),
         ("gqa", "fp32", "one", 1, "none", ["activations"],
          {"recompute": "none", "layers": 5}),
         ("gqa", "fp32", "two", 2, "clip", ["activations"],
@@ -249,6 +264,9 @@ def write(folder, case):
             job["loss_chunks"] = 4
         for key in case.get("offload", ()):
             job.setdefault("offload", {})[key] = "cpu"
+        if "nvme" in case:
+            job["offload"].update(states="nvme", nvme={
+                "path": os.path.join(folder, "nvme"), **case["nvme"]})
         if extra == "lora":
             job["adapter"] = {"r": 4, "lora_alpha": 8,
                               "target_modules": "all-linear"}
