@@ -44,6 +44,9 @@ struct Case {
   std::string trainable = {}; // regex; empty: all
   std::optional<int64_t> lossChunks;
   const char *optimizer = "adamw";
+  /// States wait on a drive, with so many buffers; shards on the host.
+  int64_t buffers = 0;
+  bool parametersOnHost = false;
   int64_t backward() const {
     return backwardPrefetch < 0 ? prefetch : backwardPrefetch;
   }
@@ -133,6 +136,12 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   job.optimizer.maxGradNorm.value = c.clip ? 1.0 : 0.0;
   job.trainable.value = c.trainable;
   job.wholeParameters.value = c.whole;
+  job.accelerate.offloadParams.value = c.parametersOnHost;
+  if (c.buffers > 0) {
+    job.offloadStates.value = true;
+    job.disk.folder.value = "/nvme";
+    job.disk.buffers.value = c.buffers;
+  }
 
   mlir::DialectRegistry registry;
   registerDialects(registry);
@@ -197,6 +206,8 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
     EXPECT_EQ(recorded[p].peakInstruction, plan.programs[p].peakInstruction);
   }
   EXPECT_EQ(got.persistentBytes, plan.predicted.persistentBytes);
+  EXPECT_EQ(got.hostBytes, plan.predicted.hostBytes);
+  EXPECT_EQ(got.diskBytes, plan.predicted.diskBytes);
   // A loss in pieces is made by the backward; the model holds it from the end
   // of the forward on.
   const int64_t loss = c.lossChunks ? plan::alignmentBytes : 0;
@@ -321,6 +332,17 @@ INSTANTIATE_TEST_SUITE_P(
              .precision = "no",
              .checkpoint = true,
              .optimizer = "muon"},
+        Case{.name = "host", .clip = true, .parametersOnHost = true},
+        Case{.name = "drive", .clip = true, .buffers = 3},
+        Case{.name = "drive_f32_host",
+             .precision = "no",
+             .buffers = 5,
+             .parametersOnHost = true},
+        Case{.name = "drive_frozen_host",
+             .accumulation = 2,
+             .trainable = "layers.1|norm",
+             .buffers = 9,
+             .parametersOnHost = true},
         Case{.name = "tied", .tied = true},
         Case{.name = "tied_checkpoint", .checkpoint = true, .tied = true}),
     [](const auto &info) { return std::string(info.param.name); });

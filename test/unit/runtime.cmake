@@ -5,6 +5,8 @@ if(TARGET AccelExecute)
     LINK AccelCheckpoint AccelExecute AccelPlan)
   accel_unit_test(transfer-queue-test ${_here}/TransferQueueTest.cpp
     LINK AccelStorage)
+  accel_unit_test(disk-states-test ${_here}/DiskStatesTest.cpp
+    ${_here}/RuntimeTinyPlan.cpp TORCH LINK AccelExecute AccelPlan)
   accel_unit_test(runtime-data-test ${_here}/RuntimeDataTest.cpp TORCH
     LINK AccelData)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp TORCH
