@@ -51,6 +51,7 @@ class Memory:
     device_bytes: int
     persistent_bytes: int
     host_bytes: int
+    disk_bytes: int
     breakdown: dict
     budget_bytes: Optional[int]
     fits: Optional[bool]

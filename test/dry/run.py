@@ -32,12 +32,11 @@ import sys
 import threading
 import time
 
-import yaml
-
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 import cases  # noqa: E402
+import drive  # noqa: E402
 import gpu_jobs  # noqa: E402
 import harness  # noqa: E402  (test/parity, by cases)
 import prepare_cases  # noqa: E402
@@ -284,7 +283,7 @@ def examine_offload(tools, case):
     plan = tools.plan(gpu, path["gpu"])
     want = tools.run(path["cpu"], ranks, os.path.join(folder, "cpu.jsonl"))
     summary = os.path.join(folder, "summary.json")
-    how = ("--disk-io", case.get("io", "io_uring")) if "nvme" in case else ()
+    how = drive.options(case)
     got, reports = tools.run_dry(path["gpu"], ranks, folder, "--summary",
                                  summary, *how)
     in_order(reports)
@@ -293,8 +292,7 @@ def examine_offload(tools, case):
     with open(summary, encoding="utf-8") as f:
         measured = json.load(f)["measured"]
     as_reserved(tools, plan, measured)
-    for key in ("own_peak_bytes", "host_bytes", *(
-            ["disk_bytes"] if "nvme" in case else [])):
+    for key in ("own_peak_bytes", "host_bytes", *(["disk_bytes"] if how else [])):
         check(measured[key] == plan["predicted"]["memory"][key],
               f"{key}: {measured[key]}, predicted "
               f"{plan['predicted']['memory'][key]}")
@@ -306,7 +304,10 @@ def examine_offload(tools, case):
         # What the host updates meanwhile is in no trace.
         in_time(tools, path["gpu"], os.path.join(folder, "report.0"))
     # To step 2 and on, by the same plan; and from the checkpoint of CPUs.
-    on_drive(tools, case, ranks, path["gpu"], folder, got, measured)
+    if how:
+        wrong, held = drive.examine(tools, case, folder, measured)
+        check(not wrong, wrong)
+        same_values(got, tools.run_dry(held, ranks, folder)[0], 0)
     moves = case["mesh"] == "two" and "activations" not in case["offload"]
     for start in ("gpu", "cpu") if moves else ():
         out = os.path.join(folder, "out-" + start)
@@ -326,35 +327,6 @@ def examine_offload(tools, case):
     shutil.rmtree(folder)
     return (f"losses within {worst:.1e}, {measured['own_peak_bytes']} bytes on "
             f"the device, {measured['host_bytes']} on the host")
-
-
-def on_drive(tools, case, ranks, plan, folder, got, measured):
-    """Numbers of states on a drive are those of states in memory, to the bit;
-    nothing is left of the files."""
-    if "nvme" not in case:
-        return
-    with open(plan, encoding="utf-8") as f:
-        text = json.load(f)
-    check(text["offload"]["disk"]["folder"] == os.path.join(folder, "nvme"),
-          "the plan has another folder")
-    check(not os.listdir(os.path.join(folder, "nvme")), "files are left")
-    check(text["predicted"]["memory"]["disk_bytes"] > 0,
-          "nothing is on the drive")
-    check(measured["disk_io"] == case.get("io", "io_uring"),
-          f"transfers are by {measured['disk_io']}")
-    job = os.path.join(folder, "gpu.yaml")
-    with open(job, encoding="utf-8") as f:
-        held = yaml.safe_load(f)
-    held["offload"]["states"] = "cpu"
-    del held["offload"]["nvme"]
-    with open(os.path.join(folder, "held.yaml"), "w", encoding="utf-8") as f:
-        yaml.safe_dump(held, f)
-    path = os.path.join(folder, "held.json")
-    other = tools.plan(os.path.join(folder, "held.yaml"), path)
-    check(other["predicted"]["memory"]["host_bytes"]
-          != measured["host_bytes"], "the host holds as much")
-    same, _ = tools.run_dry(path, ranks, folder)
-    same_values(got, same, 0)
 
 
 def offload_name(case):

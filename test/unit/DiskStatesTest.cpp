@@ -33,7 +33,8 @@ protected:
     for (int more = 2; more < 5; ++more) {
       plan.units.push_back(plan.units[more - 2]);
       program.instructions.push_back(program.instructions.back());
-      program.instructions.back().kind = plan::ProgramInstructionKind::Optimizer;
+      program.instructions.back().kind =
+          plan::ProgramInstructionKind::Optimizer;
       program.instructions.back().unit = more;
     }
     plan.offload.states = true;
@@ -124,17 +125,15 @@ TEST_P(Records, ComeInTheirOrder) {
   EXPECT_THROW(disk->begin(order[1]), PlanError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Buffers, Records,
-                         testing::Values(Case{1, false, false},
-                                         Case{2, true, false},
-                                         Case{2, false, true},
-                                         Case{3, true, true},
-                                         Case{4, true, true},
-                                         Case{9, true, true}),
-                         [](const auto &info) {
-                           return std::to_string(info.param.buffers) +
-                                  (info.param.readAhead ? "Read" : "") +
-                                  (info.param.writeBehind ? "Write" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Buffers, Records,
+    testing::Values(Case{1, false, false}, Case{2, true, false},
+                    Case{2, false, true}, Case{3, true, true},
+                    Case{4, true, true}, Case{9, true, true}),
+    [](const auto &info) {
+      return std::to_string(info.param.buffers) +
+             (info.param.readAhead ? "Read" : "") +
+             (info.param.writeBehind ? "Write" : "");
+    });
 
 } // namespace

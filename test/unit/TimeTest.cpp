@@ -382,8 +382,7 @@ struct DriveRun {
 TEST(DriveQueue, WithoutOverlapAllIsInTurn) {
   Disk disk;
   disk.readAhead = disk.writeBehind = false;
-  EXPECT_EQ(DriveRun(disk, 1).from(10),
-            (std::vector<double>{12, 18, 24, 28}));
+  EXPECT_EQ(DriveRun(disk, 1).from(10), (std::vector<double>{12, 18, 24, 28}));
 }
 
 TEST(DriveQueue, ReadsAreAheadOfUpdates) {
@@ -391,8 +390,7 @@ TEST(DriveQueue, ReadsAreAheadOfUpdates) {
   disk.writeBehind = false;
   // The first record is read before the gradients come, the second beside the
   // first update; the host writes each.
-  EXPECT_EQ(DriveRun(disk, 2).from(10),
-            (std::vector<double>{10, 15, 20, 24}));
+  EXPECT_EQ(DriveRun(disk, 2).from(10), (std::vector<double>{10, 15, 20, 24}));
 }
 
 TEST(DriveQueue, WritesAreBehindThem) {
@@ -400,11 +398,9 @@ TEST(DriveQueue, WritesAreBehindThem) {
   // The drive is done with the step before at 3, and with the first record at
   // 5. The second is read from 10 to 12, the first written to 15, the third
   // read to 17.
-  EXPECT_EQ(DriveRun(disk, 3).from(10),
-            (std::vector<double>{10, 12, 17, 18}));
+  EXPECT_EQ(DriveRun(disk, 3).from(10), (std::vector<double>{10, 12, 17, 18}));
   // The drive is not idle before.
-  EXPECT_EQ(DriveRun(disk, 3).from(0),
-            (std::vector<double>{5, 7, 12, 13}));
+  EXPECT_EQ(DriveRun(disk, 3).from(0), (std::vector<double>{5, 7, 12, 13}));
 }
 
 TEST(DriveQueue, NothingIsReadWithoutABuffer) {

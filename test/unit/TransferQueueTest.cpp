@@ -9,12 +9,19 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
+#include <iterator>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <memory>
+#include <sys/prctl.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
 
@@ -187,6 +194,54 @@ INSTANTIATE_TEST_SUITE_P(Both, Transfers,
                            return info.param == DiskIo::Uring ? "IoUring"
                                                               : "Threads";
                          });
+
+/// As containers do: the system call fails, here with EPERM.
+bool forbidUring() {
+  sock_filter instructions[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {std::size(instructions), instructions};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/// In a process of its own, which stays without io_uring; it says what is
+/// wrong.
+TEST(Uring, ThreadsTakeItsPlaceWhereTheKernelForbidsIt) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (!forbidUring())
+      _exit(77);
+    const ScratchFile file(folder("forbidden"), 0, 4 * plan::diskAlignment);
+    auto queue = TransferQueue::make(file, {});
+    if (std::string(queue->name()) != "threads")
+      _exit(1);
+    const Memory from = makeMemory(4 * page, 1), into = makeMemory(4 * page, 2);
+    auto ticket = queue->write(0, from.get(), 4 * plan::diskAlignment);
+    queue->wait(ticket);
+    ticket = queue->read(0, into.get(), 4 * plan::diskAlignment);
+    queue->wait(ticket);
+    if (std::memcmp(from.get(), into.get(), 4 * page) != 0)
+      _exit(2);
+    const std::string failure =
+        failureOf([&] { TransferQueue::make(file, {.io = DiskIo::Uring}); });
+    std::fprintf(stderr, "%s\n", failure.c_str());
+    _exit(failure.find("io_uring does not work here: ") == 0 &&
+                  failure.find("--disk-io threads needs none") !=
+                      std::string::npos
+              ? 0
+              : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77)
+    GTEST_SKIP() << "this machine filters no system calls";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 TEST(ScratchFile, LeavesNothingBehind) {
   const std::string path = folder("gone");

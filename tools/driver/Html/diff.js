@@ -77,7 +77,7 @@ function showDiagnostics() {
 
 showVerdict();
 showFigures('Memory per rank', diff.memory, bytes,
-    ['together', 'between steps', 'on the host'],
+    ['together', 'between steps', 'on the host', 'on the drive'],
     most => ({callback: bytes, stepSize: byteStep(most)}));
 showFigures('Time of a step', diff.time, seconds, ['a step'],
     () => ({callback: seconds}));

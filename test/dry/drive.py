@@ -1,0 +1,50 @@
+"""States on a drive: what run.py examines of them beside other offload."""
+import ctypes
+import json
+import os
+
+import yaml
+
+
+def has_uring():
+    """The kernel gives a ring (io_uring_setup, with 120 bytes of parameters)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ring = libc.syscall(425, 4, ctypes.create_string_buffer(120))
+    if ring >= 0:
+        os.close(ring)
+    return ring >= 0
+
+
+def transfers(case):
+    return case.get("io") or ("io_uring" if has_uring() else "threads")
+
+
+def options(case):
+    """Of accel-run; empty: nothing is on a drive."""
+    return ("--disk-io", transfers(case)) if "nvme" in case else ()
+
+
+def examine(tools, case, folder, measured):
+    """What is wrong, or the plan of the same job with states in memory, whose
+    numbers must be the same to the bit."""
+    drive = os.path.join(folder, "nvme")
+    with open(os.path.join(folder, "gpu.json"), encoding="utf-8") as f:
+        plan = json.load(f)
+    if plan["offload"]["disk"]["folder"] != drive:
+        return "the plan has another folder", None
+    if os.listdir(drive):
+        return f"files are left in {drive}", None
+    if plan["predicted"]["memory"]["disk_bytes"] <= 0:
+        return "nothing is on the drive", None
+    if measured["disk_io"] != transfers(case):
+        return f"transfers are by {measured['disk_io']}", None
+    with open(os.path.join(folder, "gpu.yaml"), encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    job["offload"]["states"] = "cpu"
+    del job["offload"]["nvme"]
+    held = os.path.join(folder, "held.yaml")
+    with open(held, "w", encoding="utf-8") as f:
+        yaml.safe_dump(job, f)
+    path = os.path.join(folder, "held.json")
+    tools.plan(held, path)
+    return "", path
