@@ -20,14 +20,6 @@
 
 namespace accel::run {
 
-namespace {
-std::string gigabytes(double bytes) {
-  char text[40];
-  std::snprintf(text, sizeof(text), "%.2f GiB", bytes / (1 << 30));
-  return text;
-}
-} // namespace
-
 ScratchFile::ScratchFile(const std::string &folder, int rank, int64_t bytes) {
   const std::string whose =
       folder + ": the file for states of rank " + std::to_string(rank);
@@ -58,25 +50,25 @@ ScratchFile::~ScratchFile() {
 }
 
 void ScratchFile::reserve(const std::string &folder, int64_t bytes) {
-  struct statvfs file = {};
-  const bool known = fstatvfs(fd, &file) == 0;
-  const double available =
-      static_cast<double>(file.f_bavail) * static_cast<double>(file.f_frsize);
+  struct statvfs system = {};
+  const bool known = fstatvfs(fd, &system) == 0;
+  const auto available =
+      static_cast<int64_t>(system.f_bavail * system.f_frsize);
+  const std::string whole = std::to_string(bytes) + " bytes";
   auto tooSmall = [&] {
     return FileError(
-        name + " takes " + gigabytes(static_cast<double>(bytes)) + ", and " +
-        (known ? gigabytes(available) + " are" : std::string("less is")) +
+        name + " takes " + whole + ", and " +
+        (known ? std::to_string(available) + " are" : std::string("less is")) +
         " free there: make room in " + folder +
         ", or give another folder as the path of nvme");
   };
-  if (known && available < static_cast<double>(bytes))
+  if (known && available < bytes)
     throw tooSmall();
   const int code = bytes > 0 ? posix_fallocate(fd, 0, bytes) : 0;
   if (code == ENOSPC) // other ranks have taken it
     throw tooSmall();
   if (code != 0)
-    throw FileError(name + " cannot have " +
-                    gigabytes(static_cast<double>(bytes)) + ": " +
+    throw FileError(name + " cannot have " + whole + ": " +
                     std::strerror(code));
 }
 

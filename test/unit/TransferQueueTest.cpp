@@ -261,6 +261,9 @@ TEST(ScratchFile, SaysHowMuchRoomThereIs) {
       failureOf([&] { const ScratchFile file(path, 7, bytes); });
   EXPECT_EQ(failure.find(path + ": the file for states of rank 7 takes "), 0U)
       << failure;
+  EXPECT_NE(failure.find(" takes " + std::to_string(bytes) + " bytes, and "),
+            std::string::npos)
+      << failure;
   EXPECT_NE(failure.find(" are free there: make room in " + path),
             std::string::npos)
       << failure;

@@ -23,6 +23,8 @@ if(TARGET AccelExecute)
   accel_test_tool(runtime-prepare ${_here}/RuntimePrepare.cpp TORCH
     LINK AccelExecute AccelPlan)
   # Run by hand.
+  add_executable(disk-rates EXCLUDE_FROM_ALL ${_here}/../bench/disk_rates.cpp)
+  target_link_libraries(disk-rates PRIVATE AccelStorage)
   add_executable(kernel-threads EXCLUDE_FROM_ALL
     ${_here}/../bench/kernel_threads.cpp)
   target_link_libraries(kernel-threads PRIVATE AccelExecute)

@@ -30,6 +30,12 @@ const yaml::Node *DriveKeys::find(const char *section, const char *key) const {
   return node && node->isMapping() ? node->find(key) : nullptr;
 }
 
+void DriveKeys::report(const yaml::Node &node, Severity severity,
+                       const char *code, const std::string &key,
+                       const std::string &what, const std::string &fix) {
+  reportInJson(engine, file, severity, code, node, key, what, fix);
+}
+
 Location DriveKeys::placeOf(const yaml::Node &node) const {
   return {file, node.range.begin.line, node.range.begin.column};
 }
@@ -40,11 +46,10 @@ void DriveKeys::takeFlag(const char *key, Setting<bool> &into) {
     return;
   const std::string path = pathOf(offload, key);
   if (!node->isScalar() || !isOneOf(*node, "true,false"))
-    return reportInJson(engine, file, Severity::Error, "invalid-value", *node,
-                        path,
-                        "'" + path + "' must be true or false, this is " +
-                            yaml::shortText(*node),
-                        "");
+    return report(*node, Severity::Error, "invalid-value", path,
+                  "'" + path + "' must be true or false, this is " +
+                      yaml::shortText(*node),
+                  "");
   into = {isOneOf(*node, "true"), Origin::Written, path, placeOf(*node), ""};
 }
 
@@ -58,11 +63,11 @@ std::optional<int64_t> DriveKeys::number(const char *section, const char *key,
   if (value && *value >= least && *value <= most)
     return value;
   const std::string path = pathOf(section, key);
-  reportInJson(engine, file, Severity::Error, "invalid-value", *node, path,
-               "'" + path + "' must be an integer from " +
-                   std::to_string(least) + " to " + std::to_string(most) +
-                   ", this is " + yaml::shortText(*node),
-               "");
+  report(*node, Severity::Error, "invalid-value", path,
+         "'" + path + "' must be an integer from " + std::to_string(least) +
+             " to " + std::to_string(most) + ", this is " +
+             yaml::shortText(*node),
+         "");
   return std::nullopt;
 }
 
@@ -77,8 +82,8 @@ void DriveKeys::takeBuffers() {
   const std::string path = pathOf(offload, "buffer_count");
   const int64_t least = plan::leastBuffers(*disk.readAhead, *disk.writeBehind);
   if (*count < tensors * least)
-    return reportInJson(
-        engine, file, Severity::Error, "invalid-value", node, path,
+    return report(
+        node, Severity::Error, "invalid-value", path,
         "'" + path + "' is " + std::to_string(*count) +
             ", and parameters, gradient and two moments of " +
             (least == 1 ? "a unit" : std::to_string(least) + " units at once") +
@@ -106,12 +111,12 @@ void DriveKeys::noteOthers() {
   for (const char *key : {"single_submit", "overlap_events", "use_gds"})
     note(requests, key);
   if (first)
-    reportInJson(engine, file, Severity::Note, "deepspeed-drive", *first,
-                 "zero_optimization.offload_optimizer",
-                 "without effect: buffers of accel-run are pinned, a new file "
-                 "holds zeros and requests overlap, whatever " +
-                     names + " says",
-                 "");
+    report(*first, Severity::Note, "deepspeed-drive",
+           "zero_optimization.offload_optimizer",
+           "without effect: buffers of accel-run are pinned, a new file "
+           "holds zeros and requests overlap, whatever " +
+               names + " says",
+           "");
 }
 
 void DriveKeys::take() {

@@ -28,6 +28,9 @@ public:
   void take();
 
 private:
+  void report(const yaml::Node &node, Severity severity, const char *code,
+              const std::string &key, const std::string &what,
+              const std::string &fix);
   const yaml::Node *find(const char *section, const char *key) const;
   void takeFlag(const char *key, Setting<bool> &into);
   std::optional<int64_t> number(const char *section, const char *key,
