@@ -132,6 +132,19 @@ public:
     host = toTime(
         drive->end(static_cast<double>(done), static_cast<double>(copied)));
     engine.wait(copied, Cause::HostUpdate);
+    traceDrive();
+  }
+  /// What the drive has done since it was last called.
+  void traceDrive() {
+    if (engine.trace)
+      for (const DriveQueue::Transfer &transfer : drive->transfers) {
+        const Record &record = records[transfer.record];
+        engine.transferred(toTime(transfer.begin), toTime(transfer.end),
+                           flats[record.unit].record,
+                           (transfer.writes ? "write " : "read ") +
+                               record.name);
+      }
+    drive->transfers.clear();
   }
 
 protected:
@@ -478,18 +491,40 @@ protected:
     engine.free(Holding::Buffers, plan::alignmentBytes);
   }
   void update() override {
-    if (candidate.disk) {
-      std::vector<DriveQueue::Record> records;
-      const Drive &of = layout.target.drive;
-      for (auto flat = flats.rbegin(); flat != flats.rend(); ++flat)
-        if (flat->record > 0)
-          records.push_back({driveTime(flat->record, of.readBytesPerSecond),
-                             driveTime(flat->record, of.writeBytesPerSecond)});
-      const auto buffers = static_cast<int64_t>(records.size());
-      drive.emplace(std::move(records), *candidate.disk,
-                    std::min(candidate.disk->buffers, buffers));
-    }
+    if (candidate.disk)
+      startDrive();
     issuer->update();
+  }
+  /// Records are updated from the last unit to the first.
+  void startDrive() {
+    const Drive &of = layout.target.drive;
+    records.clear();
+    std::vector<DriveQueue::Record> times;
+    for (size_t u = flats.size(); u-- > 0;)
+      if (const int64_t bytes = flats[u].record) {
+        records.push_back({u, engine.trace ? nameOf(u) : std::string()});
+        times.push_back({driveTime(bytes, of.readBytesPerSecond),
+                         driveTime(bytes, of.writeBytesPerSecond)});
+      }
+    drive.emplace(std::move(times), *candidate.disk,
+                  std::min(candidate.disk->buffers,
+                           static_cast<int64_t>(records.size())));
+  }
+  /// The module that has all parameters of a unit.
+  std::string nameOf(size_t u) const {
+    std::string name;
+    bool first = true;
+    for (size_t p = 0; p < model.parameters.size(); ++p) {
+      if (candidate.unitOf[p] != static_cast<int>(u))
+        continue;
+      const std::string &fqn = model.parameters[p].fqn;
+      if (first)
+        name = fqn.substr(0, fqn.rfind('.'));
+      first = false;
+      while (!name.empty() && fqn.compare(0, name.size() + 1, name + ".") != 0)
+        name.resize(name.find('.') == std::string::npos ? 0 : name.rfind('.'));
+    }
+    return name.empty() ? "the root" : name;
   }
   static double driveTime(int64_t bytes, double rate) {
     return static_cast<double>(
@@ -497,8 +532,13 @@ protected:
   }
 
   std::vector<Flat> flats;
-  std::vector<int64_t> moved;      // by call: to the host and back
-  int leaving = -1;                // the call whose copy is under way
+  std::vector<int64_t> moved; // by call: to the host and back
+  int leaving = -1;           // the call whose copy is under way
+  struct Record {
+    size_t unit = 0;
+    std::string name;
+  };
+  std::vector<Record> records;     // by update
   std::optional<DriveQueue> drive; // of this step's updates
   std::optional<schedule::StepUses> uses;
   std::optional<schedule::StepIssuer<AccelRunStep>> issuer;

@@ -31,8 +31,18 @@ using Picoseconds = int64_t;
 /// Rounded; what would not fit a step of 100 days is cut there.
 Picoseconds toPicoseconds(double seconds);
 
-enum class Lane { Compute, CopyIn, Gather, Reduce, AllReduce, HostIn, HostOut };
-constexpr int numLanes = 7;
+/// The drive is traced alone: what it does last is part of no step.
+enum class Lane {
+  Compute,
+  CopyIn,
+  Gather,
+  Reduce,
+  AllReduce,
+  HostIn,
+  HostOut,
+  Drive
+};
+constexpr int numLanes = 7; // with a clock
 /// A communicator: its collectives run one after the other.
 enum class Wire { Shard, Replicate };
 constexpr int numWires = 2;
@@ -75,6 +85,7 @@ struct EngineTrace {
     int64_t bytes = 0;          // of a collective
     std::optional<Cause> waits; // nothing is computed
     Place place;
+    std::string what; // beside the place
   };
   struct Change {
     Picoseconds at = 0; // of the compute stream
@@ -175,7 +186,7 @@ public:
     if (trace && duration > 0)
       trace->slices.push_back({lane, own - duration, own, true,
                                static_cast<int64_t>(bytes), std::nullopt,
-                               now.place});
+                               now.place, ""});
     const auto taken =
         static_cast<Picoseconds>(static_cast<double>(duration) * overlapTax);
     slice(Lane::Compute, now.lane[0], taken, Cause::Overlap);
@@ -190,6 +201,13 @@ public:
     slice(Lane::Compute, now.lane[0], until - now.lane[0], cause);
     expose(cause, until - now.lane[0]);
     now.lane[0] = until;
+  }
+  /// What the drive did.
+  void transferred(Picoseconds begin, Picoseconds end, int64_t bytes,
+                   std::string what) {
+    if (trace)
+      trace->slices.push_back({Lane::Drive, begin, end, false, bytes,
+                               std::nullopt, now.place, std::move(what)});
   }
   /// Work on the compute stream that is not the model's (copies of a
   /// collective, offloading): exposed.
@@ -331,7 +349,7 @@ private:
              std::optional<Cause> waits = std::nullopt) {
     if (trace && duration > 0)
       trace->slices.push_back(
-          {lane, begin, begin + duration, false, 0, waits, now.place});
+          {lane, begin, begin + duration, false, 0, waits, now.place, ""});
   }
   void expose(Cause cause, Picoseconds time) {
     now.exposed[static_cast<int>(cause)] += time;

@@ -155,9 +155,9 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
 
 StepTrace traceStep(const StepModel &model, const Target &target,
                     const Candidate &candidate) {
-  constexpr const char *lanes[] = {"compute",    "copy in",    "gather",
-                                   "reduce",     "all-reduce", "from the host",
-                                   "to the host"};
+  constexpr const char *lanes[] = {"compute",     "copy in",    "gather",
+                                   "reduce",      "all-reduce", "from the host",
+                                   "to the host", "drive"};
   constexpr const char *collectives[] = {"", "", "all-gather", "reduce-scatter",
                                          "all-reduce"};
   if (isPipelined(candidate))
@@ -185,7 +185,8 @@ StepTrace traceStep(const StepModel &model, const Target &target,
                    ? std::string(whole && lane == 3 ? "all-reduce"
                                                     : collectives[lane]) +
                          " in " + where
-                   : where;
+               : slice.what.empty() ? where
+                                    : slice.what;
     out.where = where;
     out.kind = slice.waits        ? TraceSlice::Kind::Wait
                : slice.collective ? TraceSlice::Kind::Collective

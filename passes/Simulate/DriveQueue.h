@@ -34,6 +34,13 @@ public:
   struct Record {
     double read = 0, write = 0; // how long each takes
   };
+  /// What the drive has done: the record's number, and when.
+  struct Transfer {
+    size_t record = 0;
+    bool writes = false;
+    double begin = 0, end = 0;
+  };
+  std::vector<Transfer> transfers;
   /// `records` in the order of their updates.
   DriveQueue(std::vector<Record> records, const plan::Disk &disk,
              int64_t buffers)
@@ -44,7 +51,7 @@ public:
     if (this->records.empty())
       return;
     if (writesBehind)
-      drive = this->records.back().write;
+      transfer(this->records.size() - 1, true, 0);
     read(ahead, 0);
   }
 
@@ -60,20 +67,25 @@ public:
   double end(double time, double copied) {
     if (next >= records.size())
       return time;
-    drive = std::max(drive, time) + records[next].write;
+    transfer(next, true, time);
     free[next] = std::max(drive, copied);
     ++next;
     return writesBehind ? time : std::max(time, drive);
   }
 
 private:
+  void transfer(size_t record, bool writes, double after) {
+    const double begin = std::max(drive, after);
+    drive = begin + (writes ? records[record].write : records[record].read);
+    transfers.push_back({record, writes, begin, drive});
+  }
   /// Starts to read all records before `end`; when the host goes on, which has
   /// waited for their buffers.
   double read(size_t end, double time) {
     for (; started < std::min(end, records.size()); ++started) {
       if (started >= buffers)
         time = std::max(time, free[started - buffers]);
-      drive = std::max(drive, time) + records[started].read;
+      transfer(started, false, time);
       ready[started] = drive;
     }
     return time;

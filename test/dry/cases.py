@@ -171,6 +171,8 @@ OFFLOADED = [
          {"nvme": {"buffers": 2, "write_behind": False,
                    "queue_depth": 2}}),
         ("gqa", "fp16", "one", 1, "none", ["states"], {"nvme": {}}),
+        ("gqa", "bf16", "two", 1, "lora", ["states", "activations"],
+         {"nvme": {}, "layers": 5}),
         ("gqa", "fp32", "one", 1, "none", ["activations"],
          {"recompute": "none", "layers": 5}),
         ("gqa", "fp32", "two", 2, "clip", ["activations"],

@@ -121,8 +121,7 @@ private:
                    " leaves no activations on the host for a key of the job",
                "pass --executor accel-run, or write "
                "fsdp_activation_checkpointing_offload");
-      if (const auto &folder = job().disk.folder;
-          !folder.value.empty() && inputs.executor != FrameworkKind::Deepspeed)
+      if (const auto &folder = job().disk.folder; !folder.value.empty())
         report(Severity::Error, notSupportedCode, folder.at, folder.key,
                std::string(toString(inputs.executor)) +
                    " leaves no states on a drive",
