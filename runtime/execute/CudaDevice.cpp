@@ -123,6 +123,13 @@ public:
     c10::cuda::setCurrentCUDAStream(stream);
     disturb();
   }
+  void enter(plan::Stream role, int timepoint) override {
+    c10::cuda::CUDAStream stream = streamOf(role);
+    if (timepoint >= 0)
+      events[timepoint].block(stream.unwrap());
+    c10::cuda::setCurrentCUDAStream(stream);
+    disturb();
+  }
   void leave(int timepoint) override {
     while (static_cast<size_t>(timepoint) >= events.size())
       events.emplace_back(c10::DeviceType::CUDA);

@@ -49,6 +49,8 @@ public:
 
   /// Makes `stream` current; it first waits for what compute has queued.
   virtual void enter(plan::Stream) {}
+  /// The same, but it waits for `timepoint` alone; -1: for nothing.
+  virtual void enter(plan::Stream, int /*timepoint*/) {}
   /// Records `timepoint` on the current stream; compute is current again.
   virtual void leave(int /*timepoint*/) {}
   /// Compute waits for `timepoint`.

@@ -353,7 +353,12 @@ void Executor::updateOnHost(int unit) {
     disk->begin(unit);
   const int copied = disk ? disk->timepoint() : afterHost;
   optimizer->update(unit);
-  hardware.enter(plan::Stream::HostIn);
+  // The host has seen the unit's gradients, and so the end of what was computed
+  // with its shard; a gather may have come after them.
+  if (plan::readsShard(job, job.units[unit]))
+    hardware.enter(plan::Stream::HostIn);
+  else
+    hardware.enter(plan::Stream::HostIn, lastGather[unit]);
   units[unit]->publish();
   hardware.leave(copied);
   hardware.await(copied);
