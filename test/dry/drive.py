@@ -48,3 +48,33 @@ def examine(tools, case, folder, measured):
     path = os.path.join(folder, "held.json")
     tools.plan(held, path)
     return "", path
+
+
+def fit(tools, case, ranks, folder):
+    """What is wrong with the drive's rates that accel-run measures into a
+    target, by which the job is planned again."""
+    if not case.get("fit"):
+        return ""
+    target = os.path.join(folder, "mine.yaml")
+    plan = os.path.join(folder, "gpu.json")
+    with open(os.path.join(folder, "gpu.yaml"), encoding="utf-8") as f:
+        job = yaml.safe_load(f)
+    text = tools.call([os.path.join(tools.bin, "accel-opt"), "targets",
+                       job["target"], "--format", "yaml"])
+    with open(target, "w", encoding="utf-8") as f:
+        f.write(text)
+    before = yaml.safe_load(text)["drive"]
+    tools.run_dry(plan, ranks, folder, "--fit", target)
+    with open(target, encoding="utf-8") as f:
+        after = yaml.safe_load(f)["drive"]
+    if "accel-run --fit" not in after["source"]:
+        return "the target's drive is not measured"
+    for key in ("read_bandwidth", "write_bandwidth"):
+        if not 1e6 < float(after[key]) < 1e12 or after[key] == before[key]:
+            return f"{key} is {after[key]}"
+    job["target"] = target
+    fitted = os.path.join(folder, "fitted.yaml")
+    with open(fitted, "w", encoding="utf-8") as f:
+        yaml.safe_dump(job, f)
+    tools.plan(fitted, os.path.join(folder, "fitted.json"))
+    return ""

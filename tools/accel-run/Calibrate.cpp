@@ -8,8 +8,10 @@
 #include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/Initialize.h"
 #include "runtime/execute/Executor.h"
+#include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/InstructionKey.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/storage/DriveRates.h"
 #include "runtime/tensors/Tensors.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -395,6 +397,27 @@ ordered_json timeCollectives(const plan::Plan &plan, Device &device,
   return result;
 }
 
+/// All ranks at once, since they share the machine's drives; of the slowest.
+ordered_json timeDrive(const plan::Plan &plan, Groups &groups) {
+  const plan::Disk &disk = plan.offload.disk;
+  const int64_t bytes =
+      std::min(plan::diskBytes(plan), int64_t(2) << 30); // seconds of a drive
+  groups.barrier();
+  const DriveRates own = measureDrive(
+      disk.folder, groups.rank(), bytes,
+      {DiskIo::Auto, disk.blockBytes, disk.queueDepth, disk.threads});
+  const std::vector<double> all = groups.gather({own.read, own.written});
+  double read = own.read, written = own.written;
+  for (size_t i = 0; i + 1 < all.size(); i += 2) {
+    read = std::min(read, all[i]);
+    written = std::min(written, all[i + 1]);
+  }
+  return {{"read_bytes_per_s", read},
+          {"write_bytes_per_s", written},
+          {"io", own.io},
+          {"direct", own.direct}};
+}
+
 } // namespace
 
 std::string calibrate(const Input &input, Device &device, Groups &groups) {
@@ -433,6 +456,8 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
                    "threads compute\n",
                    100 * step.lost / step.whole);
   }
+  if (plan.offload.onDisk())
+    result["drive"] = timeDrive(plan, groups);
   result["instructions"] = std::move(instructions);
   result["collectives"] = std::move(collectives);
   groups.barrier();
@@ -450,6 +475,11 @@ Fitted fitted(const std::string &figures) {
         each.at("seconds").get<double>();
   if (json.contains("overlap"))
     result.overlap = json.at("overlap").get<double>();
+  if (json.contains("drive")) {
+    const auto &drive = json.at("drive");
+    result.drive = {drive.at("read_bytes_per_s").get<double>(),
+                    drive.at("write_bytes_per_s").get<double>()};
+  }
   return result;
 }
 

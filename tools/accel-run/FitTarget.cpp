@@ -18,16 +18,20 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   Fitted all;
   bool names = false;
   int number = 0;
+  auto isNew = [&] {
+    return (section == "overlap" && fitted.overlap) ||
+           (section == "drive" && fitted.drive);
+  };
   while (std::getline(lines, line)) {
     ++number;
     if (!line.empty() && line[0] != ' ' && line[0] != '#') {
       section = line.substr(0, line.find(':'));
       names |= section == "name";
-      if (section == "overlap" && fitted.overlap)
+      if (isNew())
         continue;
     }
-    if (section == "overlap" && fitted.overlap && !line.empty())
-      continue; // its value and source
+    if (isNew() && !line.empty())
+      continue; // its values and source
     if (section != "measured") {
       kept += line + "\n";
       continue;
@@ -64,6 +68,10 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   if (fitted.overlap)
     text += "overlap:\n  value: " +
             shown(*fitted.overlap, std::chars_format::fixed) +
+            "\n  source: \"" + source + "\"\n";
+  if (fitted.drive)
+    text += "drive:\n  read_bandwidth: " + shown(fitted.drive->read) +
+            "\n  write_bandwidth: " + shown(fitted.drive->written) +
             "\n  source: \"" + source + "\"\n";
   text += "measured:\n  source: \"" + source + "\"\n";
   auto write = [&](const char *key, std::map<std::string, double> &seconds,

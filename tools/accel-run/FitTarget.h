@@ -12,17 +12,22 @@
 
 namespace accel::run {
 
-/// Seconds by plan::instructionKey and plan::collectiveKey, and the part of
-/// collectives that computation hides.
+/// What was measured: seconds by plan::instructionKey and plan::collectiveKey,
+/// and the part of collectives that computation hides.
 struct Fitted {
   std::map<std::string, double> operators, collectives;
   std::optional<double> overlap;
+  /// Bytes per second of a rank's file of states.
+  struct Drive {
+    double read = 0, written = 0;
+  };
+  std::optional<Drive> drive;
 };
 
 /// The text of a target's file with the section `measured` at its end and
-/// `source`, and with the overlap. What an earlier fit has measured of others
-/// stays, so that several plans can be measured one after the other. On failure
-/// returns "" and says why.
+/// `source`, and with the overlap and the drive where they are measured. What
+/// an earlier fit has measured of others stays, so that several plans can be
+/// measured one after the other. On failure returns "" and says why.
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error);
 

@@ -91,9 +91,9 @@ bool checkDrive(const PlanInputs &inputs, const Target &target,
                   "target " + target.name +
                       " does not say how fast its drive is, so that nothing "
                       "bounds the time of an update",
-                  "measure it (fio, or DeepSpeed's ds_nvme_tune), and write "
-                  "drive: {read_bandwidth, write_bandwidth}, bytes per second "
-                  "and rank, in a target of your own");
+                  "write drive: {read_bandwidth, write_bandwidth}, bytes per "
+                  "second and rank, in a target of your own; accel-run --fit "
+                  "then measures them");
   return true;
 }
 
