@@ -2,6 +2,9 @@
 import ctypes
 import json
 import os
+import resource
+import subprocess
+import time
 
 import yaml
 
@@ -77,4 +80,41 @@ def fit(tools, case, ranks, folder):
     with open(fitted, "w", encoding="utf-8") as f:
         yaml.safe_dump(job, f)
     tools.plan(fitted, os.path.join(folder, "fitted.json"))
+    return ""
+
+
+def fail(tools, case, folder):
+    """What is wrong with how a run ends whose file cannot be written any more:
+    of one rank, since what stands in for NCCL writes files too."""
+    if not case.get("fails"):
+        return ""
+    log = os.path.join(folder, "failing.jsonl")
+    environment = {
+        **os.environ, "LD_PRELOAD": os.path.join(tools.runtime, "dry-gpu.so"),
+        "LD_LIBRARY_PATH": os.path.join(tools.runtime, "dry"),
+        "OMP_NUM_THREADS": "1", "DRY_EXCHANGE": folder,
+        "DRY_REPORT": os.path.join(folder, "failing")}
+    run = subprocess.Popen(
+        [os.path.join(tools.runtime, "accel-run"),
+         os.path.join(folder, "gpu.json"), "--nproc", "1", "--log", log,
+         "--steps", "100000", *options(case)], env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        end = time.monotonic() + 60
+        while not os.path.exists(log) or not os.path.getsize(log):
+            if run.poll() is not None or time.monotonic() > end:
+                return "no step is logged"
+            time.sleep(0.02)
+        # Of this process writes beyond a page fail from now on.
+        resource.prlimit(run.pid, resource.RLIMIT_FSIZE, (4096, 4096))
+        text = run.communicate(timeout=60)[0]
+    finally:
+        run.kill()
+    said = (f"accel-run: error: {os.path.join(folder, 'nvme')}: the file for "
+            "states of rank 0: cannot write ")
+    if text.count("error:") != 1 or said not in text or \
+            "File too large" not in text or run.returncode != 1:
+        return f"exit code {run.returncode}: {text[-1000:]}"
+    if os.listdir(os.path.join(folder, "nvme")):
+        return "files are left"
     return ""

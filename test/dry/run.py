@@ -308,7 +308,8 @@ def examine_offload(tools, case):
         wrong, held = drive.examine(tools, case, folder, measured)
         check(not wrong, wrong)
         same_values(got, tools.run_dry(held, ranks, folder)[0], 0)
-        wrong = drive.fit(tools, case, ranks, folder)
+        wrong = (drive.fit(tools, case, ranks, folder) or
+                 drive.fail(tools, case, folder))
         check(not wrong, wrong)
     moves = case["mesh"] == "two" and "activations" not in case["offload"]
     for start in ("gpu", "cpu") if moves else ():
