@@ -6,6 +6,7 @@
 #include "passes/Simulate/Time.h"
 
 #include "runtime/plan/Chunks.h"
+#include "runtime/plan/InstructionKey.h"
 
 #include <algorithm>
 
@@ -14,16 +15,6 @@ namespace accel {
 using namespace plan;
 
 namespace {
-/// Of what one part of a micro-batch sends to the next stage.
-double sentBytes(const Program &program) {
-  double forward = 0;
-  for (size_t i = 0; i < endOfForward(program); ++i)
-    if (const ProgramInstruction &at = program.instructions[i];
-        at.kind == ProgramInstructionKind::Send)
-      forward += static_cast<double>(program.values[at.inputs[0]].bytes);
-  return forward;
-}
-
 /// What the schedule calls a part; what settles and updates is none of it.
 std::optional<pipeline::Pass> passOf(const Plan &plan, Part part) {
   switch (part) {

@@ -11,6 +11,7 @@
 #include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/Chunks.h"
 #include "runtime/plan/DiskLayout.h"
+#include "runtime/plan/InstructionKey.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
@@ -41,15 +42,20 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
     gradNorms.push_back(gradNormSeconds(stage));
 }
 
-double TimeModel::sendSeconds(double bytes) const {
+double TimeModel::sendSeconds(int64_t bytes) const {
   const Mesh mesh{plan.axes};
   const AxisGroup stages =
       mesh.group(mesh.set({pipelineAxis}),
                  ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode);
-  // One of two ranks sends what both would gather half of each.
   const AxisGroup pair = {2, stages.inNode == stages.ranks ? 2 : 1};
+  if (pair.inNode == 2)
+    if (const auto at = target.measuredCollectives.find(
+            collectiveKey(ProgramInstructionKind::Send, 2, bytes));
+        at != target.measuredCollectives.end())
+      return at->second;
+  // One of two ranks sends what both would gather half of each.
   return accel::collectiveSeconds(target, Collective::AllGather, pair,
-                                  2 * bytes);
+                                  2 * static_cast<double>(bytes));
 }
 
 double TimeModel::copySeconds(const Program &program,

@@ -62,7 +62,7 @@ public:
   /// What ranks exchange within it, in seconds beside those.
   double exchangeSeconds(int function) const { return exchanges[function]; }
   /// From one stage of a pipeline to the next.
-  double sendSeconds(double bytes) const;
+  double sendSeconds(int64_t bytes) const;
 
 private:
   struct UnitTimes {

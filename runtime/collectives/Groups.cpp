@@ -60,6 +60,14 @@ static bool isSet(const char *variable) {
   return text && std::string(text) == "1";
 }
 
+bool Mesh::speaksForStage() const {
+  std::vector<std::string> others;
+  for (const plan::Axis &axis : plan.axes)
+    if (axis.name != plan::pipelineAxis)
+      others.push_back(axis.name);
+  return position(others) == 0;
+}
+
 Groups::Groups(const plan::Plan &plan) : plan(plan), place(plan, 0) {}
 
 Groups::Groups(const plan::Plan &plan, const Environment &environment,

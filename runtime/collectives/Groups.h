@@ -39,6 +39,8 @@ public:
   int dataIndex() const { return position(dataAxes()); }
   int64_t dataSize() const { return plan.groupSize(dataAxes()); }
   int rank() const { return ownRank; }
+  /// The one of its stage's ranks whose place along all other axes is 0.
+  bool speaksForStage() const;
 
 private:
   static std::vector<std::string> dataAxes() {

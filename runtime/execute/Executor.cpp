@@ -530,6 +530,9 @@ void Executor::queueFrames(
   // By chunk and micro-batch.
   std::map<std::pair<int, int64_t>, ProgramRunner::Frame> frames;
   std::vector<bool> taken(stage.frames);
+  InstructionTimes *times = steps.back().times;
+  if (times)
+    hardware.mark(); // all seconds are from here
   for (const plan::StageAction &action : stage.order) {
     const int64_t slot = action.microBatch;
     const std::pair key(action.chunk, slot);
@@ -546,7 +549,7 @@ void Executor::queueFrames(
     }
     const auto frame = frames.find(key);
     const size_t part = job.positionOf(action.part);
-    program.run(frame->second, part);
+    program.run(frame->second, part, times ? &times->emplace_back() : nullptr);
     if (!program.isLast(part))
       continue;
     taken[frame->second.number] = false;

@@ -121,6 +121,8 @@ public:
   /// Whose gradients of a unit that it holds are summed after those of its
   /// shards: its replicas, and the stages that have its parameters too.
   Communicator *replicasOf(int unit);
+  /// This rank runs the function.
+  bool calls(int function) const { return functions[function] != nullptr; }
   FunctionRunner &function(int i) { return *functions[i]; }
   OwnPeak &ownPeak() { return peak; }
   /// At most so many in any of its programs.

@@ -25,7 +25,8 @@ struct InstructionTime {
   int beginMark = -1, endMark = -1, streamBeginMark = -1, streamEndMark = -1;
 };
 
-/// By program run of an optimizer step.
+/// By program run of an optimizer step; of a pipeline by part of the order of
+/// its stage.
 using InstructionTimes = std::vector<std::vector<InstructionTime>>;
 
 } // namespace accel::run

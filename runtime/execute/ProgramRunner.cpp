@@ -404,8 +404,9 @@ ProgramRunner::Frame ProgramRunner::start(std::vector<at::Tensor> inputs,
   return result;
 }
 
-void ProgramRunner::run(Frame &of, size_t part) {
-  runPart(of, parts[part], parts[part + 1], nullptr);
+void ProgramRunner::run(Frame &of, size_t part,
+                        std::vector<InstructionTime> *times) {
+  runPart(of, parts[part], parts[part + 1], times);
 }
 
 } // namespace accel::run

@@ -53,7 +53,7 @@ public:
   /// The same part by part, by its position (Plan::positionOf). Frames that are
   /// there at once have numbers of their own.
   Frame start(std::vector<at::Tensor> inputs, int number);
-  void run(Frame &of, size_t part);
+  void run(Frame &of, size_t part, std::vector<InstructionTime> *times);
   bool isLast(size_t part) const { return part + 2 == parts.size(); }
   ProgramResults finish(Frame &of);
 

@@ -102,4 +102,13 @@ std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
          std::to_string(bytes) + " bytes";
 }
 
+int64_t sentBytes(const Program &program) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < endOfForward(program); ++i)
+    if (const ProgramInstruction &at = program.instructions[i];
+        at.kind == ProgramInstructionKind::Send)
+      bytes += program.values[at.inputs[0]].bytes;
+  return bytes;
+}
+
 } // namespace accel::plan

@@ -32,6 +32,10 @@ std::string instructionKey(const Function &function,
 std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
                           int64_t bytes);
 
+/// Bytes of what the forward of a pipeline's micro-batch sends to the next
+/// stage; its key is that of a Send between 2 ranks.
+int64_t sentBytes(const Program &program);
+
 } // namespace accel::plan
 
 #endif // ACCEL_RUNTIME_PLAN_INSTRUCTIONKEY_H

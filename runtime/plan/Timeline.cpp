@@ -456,9 +456,10 @@ namespace {
 /// Runs the step and the evaluation of one stage's ranks.
 class StagePeaks {
 public:
-  StagePeaks(Plan &plan, int stage)
+  StagePeaks(Plan &plan, int stage,
+             std::vector<ProgramTimeline> *timelines = nullptr)
       : plan(plan), stage(stage), known(plan), totals(plan.programs.size(), -1),
-        predicted(plan.predicted) {}
+        predicted(plan.predicted), timelines(timelines) {}
 
   Predicted run() {
     const Breakdown persists = persistent(plan, stage);
@@ -512,7 +513,10 @@ private:
         at = frames.try_emplace(key, plan, program, known, now).first;
       else
         at->second.now = now;
-      note(index, at->second.run(parts[part], parts[part + 1]), parts[part]);
+      const auto timeline = at->second.run(parts[part], parts[part + 1]);
+      note(index, timeline, parts[part]);
+      if (timelines)
+        timelines->push_back(timeline);
       now = at->second.now;
       if (part + 2 < parts.size())
         continue;
@@ -557,9 +561,17 @@ private:
   KnownCalls known;
   std::vector<int64_t> totals; // by program
   Predicted predicted;
+  std::vector<ProgramTimeline> *const timelines; // of parts; or null
 };
 
 } // namespace
+
+std::vector<ProgramTimeline> simulateStage(const Plan &plan, int stage) {
+  std::vector<ProgramTimeline> timelines;
+  Plan changed = plan; // its predictions
+  StagePeaks(changed, stage, &timelines).run();
+  return timelines;
+}
 
 void predictMemory(Plan &plan) {
   for (Program &program : plan.programs) {

@@ -72,6 +72,10 @@ int64_t hostBytes(const Program &program);
 ProgramTimeline simulate(const Plan &plan, const Program &program,
                          int64_t startBytes);
 
+/// What each part of the order of a stage's step takes, with the frames that
+/// wait while it runs.
+std::vector<ProgramTimeline> simulateStage(const Plan &plan, int stage);
+
 /// All programs of the optimizer step in order, then eval: fills `predicted`
 /// and each program's peak. Of a pipeline each stage runs its parts in their
 /// order, with the frames that wait; `predicted` is of the stage that takes

@@ -7,8 +7,6 @@
 
 namespace accel::plan {
 
-constexpr int process = 1;
-
 static double microseconds(double seconds) { return seconds * 1e6; }
 
 void TraceEvents::meta(const char *what, int track, const std::string &name) {

@@ -18,11 +18,14 @@
 
 namespace accel::plan {
 
-/// Tracks of one process with slices, and counters. Times are in seconds.
+/// Tracks with slices, and counters, of one process or of several. Times are in
+/// seconds.
 class TraceEvents {
 public:
   using Arguments = nlohmann::ordered_json;
 
+  /// What follows is of this process; the first one is 1.
+  void enterProcess(int number) { process = number; }
   void nameProcess(const std::string &name) { meta("process_name", 0, name); }
   void nameTrack(int track, const std::string &name) {
     meta("thread_name", track, name);
@@ -37,6 +40,7 @@ public:
 
 private:
   void meta(const char *what, int track, const std::string &name);
+  int process = 1;
   Arguments events = Arguments::array();
 };
 

@@ -1,13 +1,15 @@
 """accel-run against PyTorch eager, the same job, interleaved.
 
-  train_vs_fsdp2.py [--case A|B|both|tp|sp|cp|shared] [--rounds N]
+  train_vs_fsdp2.py [--case A|B|both|tp|sp|cp|shared|pp] [--rounds N]
                     [--build-dir DIR]
 
 A: 2 x 512 tokens a rank (compute-bound). B: 1 x 128 (communication-bound), both
 against FSDP2. Both ranks share 2 x 512 tokens: tp, against DTensor's tensor
 parallelism with a loss of sharded logits; sp, with sequence parallelism beside
 it; cp, against the ring attention of torch's context parallelism called on the
-CPU's kernel, with FSDP2 (test/parity/torch_split.py).
+CPU's kernel, with FSDP2 (test/parity/torch_split.py). pp: two stages by 1F1B,
+8 micro-batches of 2 x 512 tokens, against torch.distributed.pipelining's
+Schedule1F1B over the same layers (test/parity/torch_pipeline.py).
 27.4 M parameters, 2 Gloo ranks, one thread each. The reference is set up with
 care: fused AdamW; embedding, each layer and [norm, head] as units. Rounds
 alternate between the two, so that a machine that drifts hits both; each ratio
@@ -28,6 +30,7 @@ PARITY = os.path.join(ROOT, "test", "parity")
 sys.path[:0] = [BENCH, PARITY]
 import harness  # noqa: E402
 import jobs  # noqa: E402
+import torch_pipeline  # noqa: E402
 import watch  # noqa: E402
 
 MODEL = jobs.variant(vocab_size=4096, hidden_size=512, intermediate_size=1376,
@@ -38,12 +41,14 @@ SHARED = {"tokens_per_s": 1.15, "peak_bytes": 0.8}
 CASES = {
     "tp": (512, 2, 12, 3, SHARED), "sp": (512, 2, 12, 3, SHARED),
     "cp": (512, 2, 12, 3, SHARED),
+    "pp": (512, 2, 7, 2, SHARED),
     "A": (512, 2, 12, 3, {"tokens_per_s": 1.15, "peak_bytes": 0.75,
                           "rss": 0.45}),
     "B": (128, 1, 40, 5, {"tokens_per_s": 1.5, "peak_bytes": 0.95,
                           "rss": 0.45}),
 }
 RANKS = 2
+MICRO_BATCHES = 8  # of a pipeline's step
 
 
 def counting_library(build):
@@ -67,7 +72,8 @@ def bench(name, rounds, build):
     length, batch, steps, warm, targets = CASES[name]
     folder = os.path.join(build, "bench", name)
     job_path = os.path.join(folder, "job.yaml")
-    split = {"tp": {"tp": RANKS}, "sp": {"tp": RANKS}, "cp": {"cp": RANKS}}
+    split = {"tp": {"tp": RANKS}, "sp": {"tp": RANKS}, "cp": {"cp": RANKS},
+             "pp": {"pp": RANKS, "accumulation": MICRO_BATCHES}}
     job = jobs.make_job(folder, MODEL, ranks=RANKS, steps=steps,
                         sequence_length=length, micro_batch=batch, lr=1e-3,
                         **split.get(name, {}))
@@ -81,6 +87,10 @@ def bench(name, rounds, build):
     environment = harness.clean_environment()
     reference = [sys.executable, os.path.join(PARITY, "fsdp2.py"), job_path,
                  *(["--share", name] if name in split else [])]
+    if name == "pp":
+        begins = torch_pipeline.begins_of(plan)
+        reference = [sys.executable, torch_pipeline.__file__, job_path,
+                     "--begins", ",".join(map(str, begins))]
     log = os.path.join(folder, "fsdp2.jsonl")
     # Three steps: the peak is the same in each from the second on.
     counted = watch.job([*reference, "--log", log, "--steps", "5",
@@ -103,7 +113,8 @@ def bench(name, rounds, build):
 
 
 def peer(name):
-    return {"tp": "DTensor", "sp": "DTensor", "cp": "ring"}.get(name, "FSDP2")
+    return {"tp": "DTensor", "sp": "DTensor", "cp": "ring",
+            "pp": "1F1B"}.get(name, "FSDP2")
 
 
 def report(name, plan, results, targets):

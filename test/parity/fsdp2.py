@@ -462,10 +462,10 @@ def rank_environment(rank, world, port):
             "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
 
 
-def start(job_path, ranks, arguments):
+def start(job_path, ranks, arguments, script=__file__):
     """Starts the ranks as processes of their own; returns them."""
     port = free_port()
-    return [subprocess.Popen([sys.executable, os.path.abspath(__file__),
+    return [subprocess.Popen([sys.executable, os.path.abspath(script),
                               job_path, *arguments],
                              env={**os.environ,
                                   **rank_environment(rank, ranks, port)})

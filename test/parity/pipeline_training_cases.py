@@ -42,18 +42,6 @@ def zero_bubble_v(model="six", **options):
     return zero_bubble(model, pipeline="zb-v", **options)
 
 
-def begins_of(plan, stages):
-    """The first layer of each part of the model, as they follow each other."""
-    begins = []
-    for decision in plan["decisions"]:
-        if decision["what"] == "stage":
-            layer = re.search(r"model\.layers\.(\d+)", decision["choice"])
-            begins.append(int(layer[1]) if begins else 0)
-    check(len(begins) == stages and begins == sorted(set(begins)),
-          f"the parts begin with layers {begins}")
-    return begins
-
-
 def as_torch(context, model="gqa", chunks=1, **options):
     """Losses of torch's own schedule over the same stages."""
     import fsdp2
@@ -65,8 +53,10 @@ def as_torch(context, model="gqa", chunks=1, **options):
                         context.path("plan.json"))
     got = harness.execute(context, context.path("plan.json"), 2,
                           context.path("run.jsonl"))
-    begins = begins_of(plan, sum(1 + len(stage.get("further", []))
-                                 for stage in plan["stages"]))
+    begins = torch_pipeline.begins_of(plan)
+    parts = sum(1 + len(stage.get("further", [])) for stage in plan["stages"])
+    check(len(begins) == parts and begins == sorted(set(begins)),
+          f"the parts begin with layers {begins}")
     port = fsdp2.free_port()
     harness.in_python(
         torch_pipeline.train,
@@ -139,6 +129,28 @@ def as_alone(context, model="halves-dropout", ranks=4, accumulation=2,
         worst = harness.compare_logs(*logs, "grad_norm", 1e-4)
         text += f", norm {worst:.1e}"
     return text
+
+
+def profiled(context, model="six", **options):
+    """A trace of --profile has each instruction of all stages, with the bytes of
+    own buffers that the plan says."""
+    jobs.make_job(context.path(), jobs.PEAKED[model], pp=2, steps=4,
+                  micro_batch=1, **options)
+    harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
+    harness.execute(context, context.path("plan.json"), options["ranks"],
+                    context.path("run.jsonl"),
+                    "--profile", context.path("trace.json"))
+    with open(context.path("trace.json"), encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    count = {1: 0, 2: 0}  # by stage
+    for event in events:
+        if event["ph"] == "X" and "measured_own_bytes" in event["args"]:
+            own = event["args"]
+            check(own["measured_own_bytes"] == own["predicted_own_bytes"],
+                  f"{event}")
+            count[event["pid"]] += 1
+    check(min(count.values()) > 100, f"instructions {count}")
+    return f"{count[1]} and {count[2]} instructions"
 
 
 def beside(pipeline, model="six", **options):
@@ -235,5 +247,10 @@ CASES = [
     ("zb-h1-dropout", lambda context: as_alone(
         context, "six-dropout", ranks=2, pipeline="zb-h1")),
     ("through-meshes", through_meshes),
+    ("interleaved-tied-profile", lambda context: profiled(
+        context, "six-tied", ranks=2, accumulation=4, chunks=2)),
+    ("zb-v-tp2-profile", lambda context: profiled(
+        context, ranks=4, accumulation=3, tp=2, pipeline="zb-v",
+        max_grad_norm=0.5)),
 ]
 REPEATED = {"pp2-tied-bf16", "pp2-sp2"}

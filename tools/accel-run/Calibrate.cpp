@@ -10,13 +10,12 @@
 #include "runtime/execute/Executor.h"
 #include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/InstructionKey.h"
-#include "runtime/plan/Mesh.h"
 #include "runtime/storage/DriveRates.h"
-#include "runtime/tensors/Tensors.h"
+#include "tools/accel-run/Profile.h"
+#include "tools/accel-run/TimeCollectives.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -27,7 +26,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <set>
 
 namespace accel::run {
 
@@ -39,12 +37,10 @@ namespace {
 /// longer than `enoughSeconds` together.
 constexpr int warmSteps = 2, mostSteps = 10, fewestSteps = 3;
 constexpr double enoughSeconds = 30;
-/// Runs of a collective alone.
-constexpr int warm = 2, most = 20;
 
 struct Sample {
   int function = 0, instruction = 0; // the first that is so
-  int64_t calls = 0;                 // in an optimizer step
+  std::vector<int64_t> calls;        // in an optimizer step, by stage
   std::vector<double> seconds;       // of calls
 };
 using Samples = std::map<std::string, Sample>;
@@ -60,22 +56,26 @@ bool isView(const plan::Function &function,
 
 Samples samplesOf(const plan::Plan &plan) {
   Samples samples;
-  for (const auto &[index, repeat] : plan.step)
-    for (const plan::ProgramInstruction &call :
-         plan.programs[index].instructions) {
-      if (call.kind != plan::ProgramInstructionKind::Call)
-        continue;
-      const plan::Function &function = plan.functions[call.function];
-      for (size_t i = 0; i < function.instructions.size(); ++i) {
-        const plan::Instruction &instruction = function.instructions[i];
-        if (isView(function, instruction) || plan::isExchange(instruction))
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    for (const auto &[index, repeat] : plan.stepsOf(stage))
+      for (const plan::ProgramInstruction &call :
+           plan.programs[index].instructions) {
+        if (call.kind != plan::ProgramInstructionKind::Call)
           continue;
-        auto [at, isNew] =
-            samples.emplace(plan::instructionKey(function, instruction),
-                            Sample{call.function, static_cast<int>(i), 0, {}});
-        at->second.calls += repeat;
+        const plan::Function &function = plan.functions[call.function];
+        for (size_t i = 0; i < function.instructions.size(); ++i) {
+          const plan::Instruction &instruction = function.instructions[i];
+          if (isView(function, instruction) || plan::isExchange(instruction))
+            continue;
+          auto [at, isNew] =
+              samples.emplace(plan::instructionKey(function, instruction),
+                              Sample{call.function,
+                                     static_cast<int>(i),
+                                     std::vector<int64_t>(plan.numStages()),
+                                     {}});
+          at->second.calls[stage] += repeat;
+        }
       }
-    }
   return samples;
 }
 
@@ -197,18 +197,17 @@ double lostSeconds() {
   return 1e-9 * waited - (processSeconds() - threadSeconds());
 }
 
-double updateSeconds(const plan::Plan &plan, const InstructionTimes &times) {
+double updateSeconds(const plan::Plan &plan, int stage,
+                     const InstructionTimes &times) {
   double seconds = 0;
-  size_t run = 0;
-  for (const auto &[index, repeat] : plan.step)
-    for (int64_t i = 0; i < repeat && run < times.size(); ++i, ++run)
-      for (const InstructionTime &time : times[run]) {
-        const auto kind =
-            plan.programs[index].instructions[time.instruction].kind;
-        if (kind == plan::ProgramInstructionKind::Optimizer ||
-            kind == plan::ProgramInstructionKind::GradNorm)
-          seconds += time.end - time.begin;
-      }
+  const std::vector<ProgramRun> runs = runsOf(plan, stage);
+  for (size_t run = 0; run < times.size(); ++run)
+    for (const InstructionTime &time : times[run]) {
+      const auto kind = runs[run].program.instructions[time.instruction].kind;
+      if (kind == plan::ProgramInstructionKind::Optimizer ||
+          kind == plan::ProgramInstructionKind::GradNorm)
+        seconds += time.end - time.begin;
+    }
   return seconds;
 }
 
@@ -227,7 +226,8 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
   Stopwatch stopwatch(plan, device, samples);
   auto observe = [&](InstructionObserver *observer) {
     for (size_t i = 0; i < plan.functions.size(); ++i)
-      executor.function(static_cast<int>(i)).observe(observer);
+      if (executor.calls(static_cast<int>(i)))
+        executor.function(static_cast<int>(i)).observe(observer);
   };
   const std::vector<double> rates(plan.job.optimizer.groups.size(), 0.0);
   const Mesh &mesh = groups.mesh();
@@ -253,7 +253,8 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
     device.synchronize();
     const double seconds = wallSeconds() - begin;
     if (counts && !single) {
-      fastest.updates = std::min(fastest.updates, updateSeconds(plan, times));
+      fastest.updates = std::min(fastest.updates,
+                                 updateSeconds(plan, executor.stage(), times));
       fastest.computed =
           std::min(fastest.computed, processSeconds() - computed);
       if (seconds < fastest.whole) {
@@ -271,37 +272,26 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
 }
 
 ordered_json describe(const plan::Plan &plan, const std::string &key,
-                      const Sample &sample) {
+                      const Sample &sample, double seconds) {
   const plan::Function &function = plan.functions[sample.function];
   const plan::Instruction &instruction =
       function.instructions[sample.instruction];
   ordered_json types = ordered_json::array();
   for (int slot : tensorsOf(instruction))
     types.push_back(plan::typeText(function, slot));
-  return {{"op", instruction.op},
-          {"key", key},
-          {"where", instruction.where},
-          {"function", sample.function},
-          {"instruction", sample.instruction},
-          {"calls", sample.calls},
-          {"tensors", std::move(types)},
-          {"seconds", typical(sample.seconds)}};
-}
-
-/// plan::collectiveKey of what gathers or reduces a unit, else "".
-std::string collectiveOf(const plan::Plan &plan,
-                         const plan::ProgramInstruction &instruction) {
-  const bool gathers =
-      instruction.kind == plan::ProgramInstructionKind::AllGather;
-  if (!gathers &&
-      instruction.kind != plan::ProgramInstructionKind::ReduceScatter)
-    return "";
-  const plan::Mesh mesh{plan.axes};
-  const plan::Unit &unit = plan.units[instruction.unit];
-  return plan::collectiveKey(
-      instruction.kind,
-      mesh.group(mesh.set(instruction.axes), plan.ranks()).ranks,
-      unit.padded * plan::itemSize(gathers ? unit.gather : unit.reduce));
+  ordered_json result = {
+      {"op", instruction.op},
+      {"key", key},
+      {"where", instruction.where},
+      {"function", sample.function},
+      {"instruction", sample.instruction},
+      {"calls",
+       std::accumulate(sample.calls.begin(), sample.calls.end(), int64_t(0))},
+      {"tensors", std::move(types)},
+      {"seconds", seconds}};
+  if (!plan.stages.empty())
+    result["calls_by_stage"] = sample.calls;
+  return result;
 }
 
 /// The part of the collectives that computation hides on a CPU, as
@@ -328,72 +318,73 @@ std::optional<double> overlapOf(const plan::Plan &plan,
   return std::clamp(1 - (seconds - alone) / beside, 0.0, 1.0);
 }
 
-/// Seconds of `run`, as often on every rank: those of the fastest eighth.
-template <typename Run> double timed(Device &device, Run &&run) {
-  for (int i = 0; i < warm; ++i)
-    run();
-  InstructionTimes times(1);
-  std::vector<double> seconds;
-  for (int i = 0; i < most; ++i) {
-    InstructionTime time;
-    time.beginMark = device.mark();
-    run();
-    time.endMark = device.mark();
-    times[0] = {time};
-    device.resolve(times);
-    seconds.push_back(times[0][0].end - times[0][0].begin);
-  }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 8];
+/// What a rank of each stage has measured, on all ranks.
+struct OfStages {
+  std::map<std::string, double> seconds; // of instructions, by key
+  std::map<std::string, double> alone;   // of collectives, by name
+  std::vector<StepSeconds> steps;        // by stage
+};
+
+/// What several stages run counts as their mean. The rank of a stage is that
+/// whose place along all other axes is 0.
+OfStages gatherStages(const plan::Plan &plan, Groups &groups,
+                      const Samples &samples, const Collectives &collectives,
+                      const StepSeconds &own) {
+  // By name the seconds and how many stages have measured them, then steps.
+  std::vector<double> sums;
+  const bool speaks = groups.mesh().speaksForStage();
+  auto add = [&](double seconds, bool known) {
+    sums.push_back(known && speaks ? seconds : 0);
+    sums.push_back(known && speaks ? 1 : 0);
+  };
+  for (const auto &[key, sample] : samples)
+    add(sample.seconds.empty() ? 0 : typical(sample.seconds),
+        !sample.seconds.empty());
+  for (const auto &[name, timed] : collectives)
+    add(timed.seconds, timed.seconds >= 0);
+  const int stage = groups.mesh().position({plan::pipelineAxis});
+  for (int other = 0; other < plan.numStages(); ++other)
+    for (double number : {own.whole, own.computed, own.updates, own.lost})
+      sums.push_back(speaks && other == stage ? number : 0);
+  std::vector<double> maxima;
+  groups.combine(sums, maxima);
+  OfStages result;
+  const double *at = sums.data();
+  auto take = [&](const std::string &name,
+                  std::map<std::string, double> &into) {
+    if (at[1] > 0)
+      into[name] = at[0] / at[1];
+    at += 2;
+  };
+  for (const auto &[key, sample] : samples)
+    take(key, result.seconds);
+  for (const auto &[name, timed] : collectives)
+    take(name, result.alone);
+  for (int other = 0; other < plan.numStages(); ++other, at += 4)
+    result.steps.push_back({at[0], at[1], at[2], at[3]});
+  return result;
 }
 
-ordered_json timeCollectives(const plan::Plan &plan, Device &device,
-                             Groups &groups) {
+ordered_json describe(const plan::Plan &plan, const Collectives &collectives,
+                      const OfStages &measured) {
   ordered_json result = ordered_json::array();
-  std::set<std::string> known;
-  for (const auto &[index, repeat] : plan.step)
-    for (const plan::ProgramInstruction &instruction :
-         plan.programs[index].instructions) {
-      const bool gathers =
-          instruction.kind == plan::ProgramInstructionKind::AllGather;
-      if (!gathers &&
-          instruction.kind != plan::ProgramInstructionKind::ReduceScatter)
-        continue;
-      Communicator *group =
-          groups.over(instruction.axes, gathers ? "gather" : "reduce");
-      const plan::Unit &unit = plan.units[instruction.unit];
-      const plan::DType dtype = gathers ? unit.gather : unit.reduce;
-      const int64_t bytes = unit.padded * plan::itemSize(dtype);
-      const std::string key = std::string(plan::toString(instruction.kind)) +
-                              groups.mesh().groupName(instruction.axes) +
-                              std::to_string(bytes);
-      if (!group || !known.insert(key).second)
-        continue;
-      const auto options =
-          at::TensorOptions(scalarType(dtype)).device(device.device());
-      at::Tensor whole = at::empty({unit.padded}, options);
-      whole.fill_(1);
-      const int64_t length = unit.padded / group->size();
-      at::Tensor piece = whole.narrow(0, group->rank() * length, length);
-      at::Tensor received = at::empty({unit.padded - length}, options);
-      const bool exchanges = instruction.algorithm == "all_to_all";
-      groups.barrier();
-      const double seconds = timed(device, [&] {
-        if (gathers)
-          group->allGather(whole, piece).wait();
-        else if (exchanges)
-          group->allToAll(received, whole).wait();
-        else
-          group->reduceScatter(piece, whole).wait();
-      });
-      result.push_back(
-          {{"kind", plan::toString(instruction.kind)},
-           {"key", plan::collectiveKey(instruction.kind, group->size(), bytes)},
-           {"axes", instruction.axes},
-           {"bytes", bytes},
-           {"ranks", group->size()},
-           {"seconds", seconds}});
-    }
+  for (const auto &[name, timed] : collectives) {
+    const auto seconds = measured.alone.find(name);
+    if (seconds == measured.alone.end())
+      continue;
+    using Axes = std::vector<std::string>;
+    const Axes axes =
+        timed.first ? timed.first->axes : Axes{plan::pipelineAxis};
+    result.push_back(
+        {{"kind",
+          plan::toString(timed.first ? timed.first->kind
+                                     : plan::ProgramInstructionKind::Send)},
+         {"key", timed.key},
+         {"axes", axes},
+         {"bytes", timed.bytes},
+         {"ranks", timed.first ? plan.groupSize(axes) : 2},
+         {"seconds", seconds->second}});
+  }
   return result;
 }
 
@@ -418,35 +409,56 @@ ordered_json timeDrive(const plan::Plan &plan, Groups &groups) {
           {"direct", own.direct}};
 }
 
+ordered_json describe(const StepSeconds &step, double computed) {
+  return {{"step_seconds", step.whole},
+          {"operator_seconds", computed},
+          {"update_seconds", step.updates},
+          {"process_seconds", step.computed},
+          {"lost_seconds", step.lost}};
+}
+
 } // namespace
 
 std::string calibrate(const Input &input, Device &device, Groups &groups) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const plan::Plan &plan = input.plan;
-  ordered_json collectives = timeCollectives(plan, device, groups);
+  Collectives timed = collectivesOf(plan);
+  timeCollectives(plan, device, groups, timed);
   Samples samples = samplesOf(plan);
-  const StepSeconds step = timeSteps(input, device, groups, samples);
+  const StepSeconds own = timeSteps(input, device, groups, samples);
+  const OfStages measured = gatherStages(plan, groups, samples, timed, own);
   ordered_json instructions = ordered_json::array();
-  double computed = 0;
+  std::vector<double> computed(plan.numStages());
   for (const auto &[key, sample] : samples) {
-    if (sample.seconds.empty())
-      continue; // of a program that this rank does not run
-    instructions.push_back(describe(plan, key, sample));
-    computed += typical(sample.seconds) * static_cast<double>(sample.calls);
+    const auto seconds = measured.seconds.find(key);
+    if (seconds == measured.seconds.end())
+      continue;
+    instructions.push_back(describe(plan, key, sample, seconds->second));
+    for (size_t stage = 0; stage < computed.size(); ++stage)
+      computed[stage] +=
+          seconds->second * static_cast<double>(sample.calls[stage]);
   }
-  ordered_json result = {{"format", 2},
-                         {"device", plan.device},
-                         {"ranks", plan.ranks()},
-                         {"step_seconds", step.whole},
-                         {"operator_seconds", computed},
-                         {"update_seconds", step.updates},
-                         {"process_seconds", step.computed},
-                         {"lost_seconds", step.lost}};
+  const ordered_json collectives = describe(plan, timed, measured);
+  // Of a pipeline the stage that computes longest.
+  const size_t slowest =
+      std::max_element(computed.begin(), computed.end()) - computed.begin();
+  const StepSeconds &step = measured.steps[slowest];
+  ordered_json result = {
+      {"format", 2}, {"device", plan.device}, {"ranks", plan.ranks()}};
+  result.update(describe(step, computed[slowest]));
+  for (const StepSeconds &each : measured.steps)
+    result["step_seconds"] =
+        std::max(result["step_seconds"].get<double>(), each.whole);
+  for (size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    result["stages"].push_back({{"stage", stage}});
+    result["stages"].back().update(
+        describe(measured.steps[stage], computed[stage]));
+  }
   if (device.device().is_cpu()) {
     // Between other processes a step takes at least what its threads compute.
     const double seconds = (step.isDisturbed() ? step.computed : step.whole) -
-                           computed - step.updates;
+                           computed[slowest] - step.updates;
     if (const auto overlap = overlapOf(plan, collectives, seconds))
       result["overlap"] = *overlap;
     if (step.isDisturbed() && groups.rank() == 0)
@@ -459,7 +471,7 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
   if (plan.offload.onDisk())
     result["drive"] = timeDrive(plan, groups);
   result["instructions"] = std::move(instructions);
-  result["collectives"] = std::move(collectives);
+  result["collectives"] = collectives;
   groups.barrier();
   return result.dump(1) + "\n";
 }

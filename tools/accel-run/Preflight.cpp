@@ -134,13 +134,6 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   if (plan.stepOf(0).empty())
     throw InputError(options.plan + ": the plan has no program for a step",
                      exitNotSupported);
-  if (!plan.stages.empty() &&
-      (!options.profile.empty() || options.calibrates()))
-    throw InputError(options.plan +
-                         ": --profile, --calibrate and --fit run the programs "
-                         "of one kind of rank, and this plan is a pipeline's; "
-                         "leave them out, or plan without pp",
-                     exitNotSupported);
   if (plan.job.data.kind.empty())
     throw InputError(options.plan +
                      ": the plan has no data; plan a job.yaml with a 'data' "

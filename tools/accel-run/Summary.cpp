@@ -40,6 +40,11 @@ std::string format(const char *pattern, ...) {
   return text;
 }
 
+/// The part of a step in which a stage's ranks do not compute.
+double idleShare(const plan::Predicted &predicted, const plan::Stage &stage) {
+  return 1 - stage.busySeconds / predicted.stepSeconds;
+}
+
 std::string bytesRow(const char *name, int64_t predicted, int64_t measured) {
   const double error =
       measured ? 100.0 * (double(predicted) - double(measured)) / measured : 0;
@@ -81,6 +86,22 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
                    p.stepSeconds, m.stepSeconds, plan.target.c_str());
   else
     text += format("  %-28s %14s %14.4f\n", "seconds", "", m.stepSeconds);
+  for (size_t stage = 0; stage < m.stageUse.size(); ++stage) {
+    const StageUse &use = m.stageUse[stage];
+    const std::string name = "  stage " + std::to_string(stage);
+    text += p.hasTime ? format("  %-28s %14.4f %14.4f\n",
+                               (name + " computes").c_str(),
+                               plan.stages[stage].busySeconds, use.computes)
+                      : format("  %-28s %14s %14.4f\n",
+                               (name + " computes").c_str(), "", use.computes);
+    const std::string idle = name + " does not, %";
+    text += p.hasTime
+                ? format("  %-28s %14.1f %14.1f   of the profiled step\n",
+                         idle.c_str(), 100 * idleShare(p, plan.stages[stage]),
+                         100 * use.idleShare())
+                : format("  %-28s %14s %14.1f   of the profiled step\n",
+                         idle.c_str(), "", 100 * use.idleShare());
+  }
   text += format("  %-28s %14s %14.0f\n",
                  plan.job.sequenceLength > 0 ? "tokens/s" : "samples/s", "",
                  m.tokensPerSecond);
@@ -134,6 +155,20 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
       peaks.push_back(stage.ownPeakBytes);
     json["measured"]["stage_own_peak_bytes"] = m.stageOwnPeakBytes;
     json["predicted"]["stage_own_peak_bytes"] = peaks;
+  }
+  for (size_t stage = 0; stage < m.stageUse.size(); ++stage) {
+    const StageUse &use = m.stageUse[stage];
+    json["measured"]["stages"].push_back(
+        {{"step_s", use.step},
+         {"computes_s", use.computes},
+         {"waits_for_stages_s", use.waitsForStages},
+         {"waits_otherwise_s", use.waits},
+         {"idle_share", use.idleShare()}});
+    if (p.hasTime)
+      json["predicted"]["stages"].push_back(
+          {{"step_s", p.stepSeconds},
+           {"computes_s", plan.stages[stage].busySeconds},
+           {"idle_share", idleShare(p, plan.stages[stage])}});
   }
   return json.dump(2) + "\n";
 }

@@ -21,6 +21,18 @@ struct Usage {
   static Usage now();
 };
 
+/// How a rank of a pipeline's stage spent a step that was profiled, in seconds.
+/// The rest of the step is bubble.
+struct StageUse {
+  double step = 0;     // of the whole pipeline
+  double computes = 0; // what Stage::busySeconds predicts
+  /// For messages of other stages and for what it has sent them; and for all
+  /// else: gathers, reductions, the norm.
+  double waitsForStages = 0, waits = 0;
+  /// The part of the step in which it does not compute.
+  double idleShare() const { return 1 - computes / step; }
+};
+
 /// Maxima over ranks, but for times, which are medians of rank 0's steps after
 /// the first three (or of all, where there are fewer).
 struct Measured {
@@ -31,6 +43,7 @@ struct Measured {
   std::string diskIo;                     // "io_uring" or "threads"
   bool diskDirect = false;                // past the system's cache
   std::vector<int64_t> stageOwnPeakBytes; // of a pipeline
+  std::vector<StageUse> stageUse;         // of one that was profiled
   double stepSeconds = 0, tokensPerSecond = 0;
   double cpuSecondsPerStep = 0, pageFaultsPerStep = 0;
   int64_t steps = 0;

@@ -132,6 +132,11 @@ void Trainer::queueStep(int64_t step) {
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
       (step - firstStep == profiledStep || step + 1 == lastStep);
+  if (profiled && !input.plan.stages.empty()) {
+    // Stages count their seconds from here.
+    device.synchronize();
+    groups.barrier();
+  }
   executor.queue(load, rates, base + mesh.dataIndex(),
                  profiled ? &profile : nullptr);
 }
@@ -296,6 +301,11 @@ void Trainer::finish() {
     measured.diskIo = disk->io();
     measured.diskDirect = disk->isDirect();
   }
+  std::vector<InstructionTimes> profiles = {profile};
+  if (!options.profile.empty() && !input.plan.stages.empty()) {
+    profiles = ofStages(groups, input.plan, profile);
+    measured.stageUse = useOfStages(input.plan, profiles);
+  }
   const size_t ofStage = all.size() / input.plan.numStages();
   measured.stageOwnPeakBytes.resize(input.plan.stages.size());
   for (size_t i = 0; i < all.size(); i += 3) {
@@ -315,7 +325,7 @@ void Trainer::finish() {
   log->clear();
   std::string error;
   if (!options.profile.empty() && !profile.empty() &&
-      !plan::writeFileAtomically(options.profile, toTrace(input.plan, profile),
+      !plan::writeFileAtomically(options.profile, toTrace(input.plan, profiles),
                                  error))
     throw FileError(error);
   if (!options.summary.empty() &&
