@@ -82,6 +82,9 @@ private:
       if (!add(weights, {"model", name}, *parameter.weight))
         return false;
     converted.parameters = int64_t(trained.parameters.size());
+    for (const Tensor *buffer : trained.buffers)
+      if (!add(weights, {"model", buffer->name}, *buffer))
+        return false;
     // Models save a tied parameter under each of its names.
     if (plan)
       for (const plan::Parameter &p : plan->parameters)

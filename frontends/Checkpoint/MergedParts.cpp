@@ -80,7 +80,9 @@ private:
                         "another way",
                         "accel-run writes adapter_model.safetensors to the "
                         "folder 'model' beside its checkpoints");
-    return found == shards->kinds.end() || takeMade(std::move(found->second));
+    return found == shards->kinds.end() ||
+           (takeMade(std::move(found->second)) &&
+            takeMade(std::move(shards->buffers)));
   }
 
   /// Parts that are the optimizer's by their name.

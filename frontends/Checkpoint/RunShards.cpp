@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <queue>
+#include <set>
 
 namespace accel::checkpoint {
 
@@ -23,6 +24,7 @@ namespace {
 
 constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
 constexpr int format = 2; // of state.json
+constexpr const char *bufferPrefix = "buffers.";
 /// What a file can have, so that no sum overflows.
 constexpr int64_t maxElements = int64_t(1) << 45;
 constexpr int64_t maxRuns = int64_t(1) << 24;
@@ -119,6 +121,9 @@ private:
     for (const huggingface::StoredTensor &tensor : file->tensors)
       units[tensor.name.substr(0, tensor.name.find('.') + 1)].push_back(
           &tensor);
+    for (const huggingface::StoredTensor *tensor : units[bufferPrefix])
+      if (!takeBuffer(path, *tensor))
+        return false;
     try {
       for (const nlohmann::json &unit : plan::parseJson(metadata("layout"))) {
         const auto prefix = unit.at("prefix").get<std::string>();
@@ -134,6 +139,31 @@ private:
       return fail(path, "its layout cannot be read: " +
                             printable(problem.what(), 200));
     }
+    return true;
+  }
+
+  /// A buffer is whole in one file.
+  bool takeBuffer(const std::string &path,
+                  const huggingface::StoredTensor &stored) {
+    Tensor made;
+    made.name = stored.name.substr(std::string(bufferPrefix).size());
+    made.path = {made.name};
+    made.dtype = torchDtypeOf(stored.dtype);
+    made.shape.assign(stored.shape.begin(), stored.shape.end());
+    made.bytes = int64_t(stored.end - stored.begin);
+    if (made.dtype.empty() || !buffers.insert(made.name).second)
+      return fail(path, "the buffer '" + printable(made.name) +
+                            "' is not one that was written, or twice there");
+    Piece piece;
+    piece.file = path;
+    piece.begin = int64_t(stored.begin);
+    piece.length = made.bytes;
+    piece.offsets.assign(made.shape.size(), 0);
+    piece.sizes = made.shape;
+    made.pieces.push_back(std::move(piece));
+    made.shards = 1;
+    shards.buffers.format = PartFormat::Safetensors;
+    shards.buffers.tensors.push_back(std::move(made));
     return true;
   }
 
@@ -275,6 +305,7 @@ private:
   std::string runId;
   std::vector<std::pair<std::string, std::string>> files;      // name, hash
   std::map<std::string, std::map<std::string, size_t>> places; // by kind
+  std::set<std::string> buffers;                               // names
   RunShards shards;
 };
 

@@ -24,6 +24,7 @@ struct RunShards {
   /// The parameters by what is kept of them: "param", "exp_avg", ... Each
   /// tensor has the parameter's name and shape.
   std::map<std::string, Part> kinds;
+  Part buffers; // of the model, that are saved with it
   int64_t step = 0;
   int64_t optimizerSteps = 0; // without skipped ones
 };

@@ -53,6 +53,9 @@ private:
           parameter.states[kind] = &tensor;
       }
     }
+    trained.owner.made.push_back(std::move(shards->buffers));
+    for (const Tensor &tensor : trained.owner.made.back().tensors)
+      trained.buffers.push_back(&tensor);
     for (const auto &[name, parameter] : trained.parameters)
       if (!parameter.weight)
         return fail("invalid-checkpoint",

@@ -26,6 +26,7 @@ struct Trained {
   std::map<std::string, TrainedParameter> parameters;
   /// Steps of the optimizer; none where it keeps no states, and says none.
   std::optional<int64_t> steps;
+  std::vector<const Tensor *> buffers; // of the model, as it saves them
   Merged owner; // of tensors that no file holds as one
 };
 

@@ -418,6 +418,21 @@ private:
   // The graph
   //===--------------------------------------------------------------------===//
 
+  /// What the model saves and nothing reads, as a frozen batch norm's counter:
+  /// a trained model's checkpoint has it too.
+  void addUnreadBuffers(ArrayRef<Value> read, Location location) {
+    for (BlockArgument argument : flat.getArguments()) {
+      auto found = specs.find(argument);
+      if (found == specs.end() || llvm::is_contained(read, argument) ||
+          found->second->kind != InputSpec::Kind::Buffer ||
+          !found->second->persistent)
+        continue;
+      sharding::BufferOp::create(b, location, found->second->fqn,
+                                 cast<RankedTensorType>(argument.getType()),
+                                 true);
+    }
+  }
+
   void addGraph() {
     SmallVector<Value> inputs; // that any run reads
     for (BlockArgument argument : flat.getArguments())
@@ -436,6 +451,7 @@ private:
                                    cast<RankedTensorType>(input.getType()),
                                    spec->persistent);
     }
+    addUnreadBuffers(inputs, location);
     auto graph = sharding::GraphOp::create(
         b, location, b.getStringAttr("model"), b.getArrayAttr(argNames));
     Block *body = graph.getBody().empty() ? &graph.getBody().emplaceBlock()

@@ -36,9 +36,9 @@ private:
 } // namespace
 
 struct BackgroundWriter::Checkpoint {
-  Checkpoint(Executor &executor, const std::string &dir,
+  Checkpoint(Executor &executor, const Buffers &buffers, const std::string &dir,
              const TrainState &state)
-      : folder(executor, dir, state), image(executor, state) {}
+      : folder(executor, dir, state), image(executor, state, buffers) {}
   CheckpointFolder folder;
   ShardImage image;
   std::vector<const char *> copies; // by tensor
@@ -47,10 +47,10 @@ struct BackgroundWriter::Checkpoint {
   bool published = false; // the folder gets its name, or has it
 };
 
-BackgroundWriter::BackgroundWriter(Executor &executor, std::string dir,
-                                   int64_t keep,
+BackgroundWriter::BackgroundWriter(Executor &executor, const Buffers &buffers,
+                                   std::string dir, int64_t keep,
                                    std::function<void()> published)
-    : executor(executor), dir(std::move(dir)), keep(keep),
+    : executor(executor), buffers(buffers), dir(std::move(dir)), keep(keep),
       published(std::move(published)) {
   executor.beforeUpdate([this](int unit) { awaitCopy(unit); });
 }
@@ -64,7 +64,7 @@ BackgroundWriter::~BackgroundWriter() {
 void BackgroundWriter::begin(const TrainState &state) {
   const Stopwatch watch(waited);
   ++checkpoints;
-  auto next = std::make_unique<Checkpoint>(executor, dir, state);
+  auto next = std::make_unique<Checkpoint>(executor, buffers, dir, state);
   next->folder.make();
   const bool host = executor.device().device().is_cpu();
   const std::vector<at::Tensor> &flats = next->image.flats;

@@ -32,9 +32,9 @@ namespace accel::run {
 class BackgroundWriter {
 public:
   /// `published` is called on the first rank, by the thread, when a folder has
-  /// its name.
-  BackgroundWriter(Executor &executor, std::string dir, int64_t keep,
-                   std::function<void()> published);
+  /// its name. `buffers` outlive it.
+  BackgroundWriter(Executor &executor, const Buffers &buffers, std::string dir,
+                   int64_t keep, std::function<void()> published);
   ~BackgroundWriter();
   BackgroundWriter(const BackgroundWriter &) = delete;
   BackgroundWriter &operator=(const BackgroundWriter &) = delete;
@@ -64,6 +64,7 @@ private:
   void behind(std::function<void(Checkpoint &)> work);
 
   Executor &executor;
+  const Buffers &buffers;
   std::string dir;
   int64_t keep;
   std::function<void()> published;

@@ -6,6 +6,7 @@
 #ifndef ACCEL_RUNTIME_CHECKPOINT_SHARDIMAGE_H
 #define ACCEL_RUNTIME_CHECKPOINT_SHARDIMAGE_H
 
+#include "runtime/checkpoint/Buffers.h"
 #include "runtime/checkpoint/Files.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
@@ -17,17 +18,23 @@
 
 namespace accel::run {
 
-/// A rank's file: tensor "<unit>.param" and one for each state.
+/// A rank's file: tensor "<unit>.param" and one for each state. The first
+/// rank's has "buffers.NAME" of each persistent buffer of the model behind
+/// them: nothing reads it to go on, who merges the weights has the whole model.
 struct ShardImage {
-  ShardImage(Executor &executor, const TrainState &state);
+  /// `buffers` outlive it.
+  ShardImage(Executor &executor, const TrainState &state,
+             const Buffers &buffers);
 
   std::string name; // empty: the rank has nothing to write
   std::string head; // the file's first bytes
   SafetensorsHeader header;
-  std::vector<at::Tensor> flats; // in the header's order
+  std::vector<at::Tensor> flats; // in the header's order, buffers follow
   std::vector<int> units;        // whose they are
 
-  /// Writes the file; `put` writes tensor i where the header says.
+  std::vector<const std::vector<char> *> constants; // bytes of the buffers
+
+  /// Writes the file; `put` writes flat tensor i where the header says.
   using Put = std::function<void(File &file, size_t i)>;
   ShardFile write(const std::string &folder, const Put &put) const;
 };

@@ -15,6 +15,7 @@
 #ifndef ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
 #define ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
 
+#include "runtime/checkpoint/Buffers.h"
 #include "runtime/execute/Executor.h"
 
 #include <functional>
@@ -32,12 +33,13 @@ struct TrainState {
   std::string device; // of the plan: "cpu" or "cuda"
 };
 
-/// Writes a checkpoint below `dir`, then removes the run's oldest but `keep`
-/// (0: all stay). `extra` may add files to the folder before it is renamed, on
-/// all ranks. Collective. Where one rank fails nothing is left, and all throw
-/// FileError: with the reason on the rank that failed.
+/// Writes a checkpoint below `dir`, with the model's `buffers`, then removes
+/// the run's oldest but `keep` (0: all stay). `extra` may add files to the
+/// folder before it is renamed, on all ranks. Collective. Where one rank fails
+/// nothing is left, and all throw FileError: with the reason on the rank that
+/// failed.
 void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
-                    const TrainState &state,
+                    const TrainState &state, const Buffers &buffers,
                     const std::function<void(const std::string &)> &extra = {});
 
 /// Checks every file's hash and fills the shards and states. Collective. Throws

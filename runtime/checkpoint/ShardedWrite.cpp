@@ -117,7 +117,8 @@ void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
 
 } // namespace
 
-ShardImage::ShardImage(Executor &executor, const TrainState &state) {
+ShardImage::ShardImage(Executor &executor, const TrainState &state,
+                       const Buffers &buffers) {
   char text[40];
   std::snprintf(text, sizeof(text), "rank-%05d.safetensors",
                 executor.groups().rank());
@@ -164,7 +165,14 @@ ShardImage::ShardImage(Executor &executor, const TrainState &state) {
       header.tensors.push_back({of + name, state.dtype, {state.elements}, 0});
     }
   }
-  if (flats.empty())
+  if (executor.groups().rank() == 0)
+    for (const plan::Buffer &buffer : plan.buffers)
+      if (buffer.persistent && buffers.has(buffer.fqn)) {
+        header.tensors.push_back(
+            {"buffers." + buffer.fqn, buffer.dtype, buffer.shape, 0});
+        constants.push_back(&buffers.bytes(buffer.fqn));
+      }
+  if (header.tensors.empty())
     return;
   name = text;
   header.metadata["format"] = "accel-run-1";
@@ -182,8 +190,11 @@ ShardFile ShardImage::write(const std::string &folder, const Put &put) const {
   file.digestInto(digest);
   file.reserve(header.fileBytes);
   file.writeAt(0, head.data(), head.size());
-  for (size_t i = 0; i < header.tensors.size(); ++i)
+  for (size_t i = 0; i < flats.size(); ++i)
     put(file, i);
+  for (size_t i = 0; i < constants.size(); ++i)
+    file.writeAt(header.tensors[flats.size() + i].offset, constants[i]->data(),
+                 constants[i]->size());
   file.sync();
   return {name, header.fileBytes, digest.hexDigest()};
 }
@@ -254,14 +265,14 @@ void CheckpointFolder::complete(
 }
 
 void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
-                    const TrainState &state,
+                    const TrainState &state, const Buffers &buffers,
                     const std::function<void(const std::string &)> &extra) {
   executor.device().synchronize();
   CheckpointFolder folder(executor, dir, state);
   folder.make();
   ShardFile own;
   folder.stage([&] {
-    const ShardImage image(executor, state);
+    const ShardImage image(executor, state, buffers);
     const Executor::Holding holding(executor);
     own = image.write(folder.path(), [&](File &file, size_t i) {
       const StoredTensor &tensor = image.header.tensors[i];

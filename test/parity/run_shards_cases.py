@@ -40,6 +40,90 @@ def as_trained(model, ranks, **options):
     return case
 
 
+def _with_buffers(folder):
+    """A program whose model saves buffers beside its parameters: a frozen batch
+    norm's statistics and counter, a mask, and one that it does not save."""
+    import numpy as np
+    import torch
+    from torch.nn import functional
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(6, 8)
+            self.norm = torch.nn.BatchNorm1d(8)
+            self.head = torch.nn.Linear(8, 3)
+            self.register_buffer("mask", torch.tensor([True, False] * 4))
+            self.register_buffer("scale", torch.rand(8), persistent=False)
+
+        def forward(self, rows, targets):
+            norm = self.norm
+            x = functional.batch_norm(self.inner(rows), norm.running_mean,
+                                      norm.running_var, norm.weight, norm.bias,
+                                      False, 0.0, norm.eps)
+            x = torch.where(self.mask, x, x.relu()) * self.scale
+            return functional.cross_entropy(self.head(x), targets)
+
+    torch.manual_seed(0)
+    model = Net().train()
+    model.norm.running_mean.uniform_(-0.1, 0.1)
+    model.norm.running_var.uniform_(0.5, 1.5)
+    model.norm.num_batches_tracked.fill_(7)
+    rng = np.random.default_rng(8)
+    data = {"rows": rng.standard_normal((32, 6)).astype(np.float32),
+            "targets": rng.integers(0, 3, 32)}
+    for name, array in data.items():
+        np.save(os.path.join(folder, name + ".npy"), array)
+    torch.export.save(torch.export.export(
+        model, (), kwargs={"rows": torch.zeros(4, 6),
+                           "targets": torch.zeros(4, dtype=torch.int64)}),
+        os.path.join(folder, "net.pt2"))
+    return model
+
+
+def buffers(context):
+    """What a model saves beside its parameters, from checkpoints written at once
+    and behind the steps, for torch's own loader and for torch's checkpoints."""
+    import torch
+    model = _with_buffers(context.path())
+    for name, background in (("once", False), ("behind", True)):
+        jobs.write_job(context.path(), {
+            "accelerate": jobs.accelerate_config("fsdp", 2, "Linear"),
+            "model": "net.pt2", "init": "pretrained",
+            "data": {"arrays": {n: n + ".npy" for n in ("rows", "targets")},
+                     "micro_batch": 4},
+            "optimizer": {"name": "adamw", "lr": 1e-2},
+            "schedule": {"steps": 4, "warmup_steps": 0, "decay": "constant"},
+            "checkpoint": {"dir": name, "every": 2, "keep": 2,
+                           "background": background},
+            "target": "cpu"}, name + ".yaml")
+        plan = context.path(name + ".json")
+        harness.plan(context, context.path(name + ".yaml"), plan)
+        harness.execute(context, plan, 2, context.path(name + ".jsonl"))
+        harness.execute(context, plan, 2, context.path(name + ".jsonl"),
+                        "--resume", context.path(name, "step-00000002"))
+        last = context.path(name, "step-00000004")
+        merge(context, last, context.path(name + "-merged"))
+        got = loaded(context.path(name + "-merged"))
+        # strict: all that the model saves, and nothing else.
+        model.load_state_dict(got)
+        equal(got, loaded(context.path(name, "model")))
+        check(got["norm.num_batches_tracked"].item() == 7, got)
+        merge(context, last, context.path(name + "-half"), "--dtype", "bf16")
+        half = loaded(context.path(name + "-half"))
+        check(half["mask"].dtype == torch.bool
+              and half["norm.running_mean"].dtype == torch.bfloat16, half)
+        harness.run([context.binary("accel-opt"), "checkpoint", "convert", last,
+                     "--to", "dcp", "-o", context.path(name + "-dcp")])
+        from torch.distributed.checkpoint.state_dict_loader import \
+            _load_state_dict_from_keys
+        import torch.distributed.checkpoint as dcp
+        state = _load_state_dict_from_keys(
+            storage_reader=dcp.FileSystemReader(context.path(name + "-dcp")))
+        equal(state["model"], got)
+    return f"{len(got)} tensors"
+
+
 def mixture(context):
     """Experts stand fused in shards; transformers loads them so too."""
     import torch
@@ -184,6 +268,7 @@ CASES = [
     ("merge-run-tp2", as_trained(jobs.PEAKED["halves-bias"], 4, tp=2)),
     ("merge-run-tp2-packed", as_trained(jobs.PEAKED["halves-phi3"], 4, tp=2)),
     ("merge-run-mixture", mixture),
+    ("merge-run-buffers", buffers),
     ("merge-run-damage", damage),
     ("merge-run-overlap", overlap),
 ]

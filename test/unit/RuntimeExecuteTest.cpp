@@ -363,7 +363,7 @@ TEST(RuntimeCheckpoint, AnotherNumberOfRanksReadsTheSameBits) {
             return batch(two, name, step * 2 + groups.mesh().dataIndex());
           },
           {0.05});
-    run::saveCheckpoint(executor, folder.path, 0, {"one", 3, 6, 3, {}});
+    run::saveCheckpoint(executor, folder.path, 0, {"one", 3, 6, 3, {}}, {});
     return fingerprint(executor, groups);
   });
   ASSERT_EQ(saved[0].size(), 6u);

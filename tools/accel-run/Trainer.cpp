@@ -48,7 +48,7 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
   if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
     evaluation.emplace(input, executor, buffers, !begin.checkpoint.empty());
   if (job.checkpoint.background && !input.outDir.empty())
-    writer.emplace(executor, input.outDir, job.checkpoint.keep,
+    writer.emplace(executor, buffers, input.outDir, job.checkpoint.keep,
                    [this] { recordRun(this->input.outDir, this->begin); });
 }
 
@@ -259,7 +259,8 @@ void Trainer::save(int64_t done, bool behind) {
                        input.modelSource(), options.shardLimitBytes,
                        modelMark(done));
     };
-  saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, extra);
+  saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, buffers,
+                 extra);
   if (groups.rank() == 0)
     recordRun(input.outDir, begin);
 }
