@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Export/ExportFunction.h"
+#include "runtime/plan/Exchanges.h"
 
 #include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
@@ -269,8 +270,8 @@ private:
 
   /// Collectives lay ranks' parts one behind the other: where they do not lie
   /// so in the whole, the buffer is a copy of what is exchanged
-  /// (torch/distributed/_functional_collectives.py). What is sent lies in
-  /// order.
+  /// (torch/distributed/_functional_collectives.py), but for a few blocks on
+  /// CPUs, which accel-run sends one by one. What is sent lies in order.
   int64_t exchangeWorkspace(Operation *op) {
     int64_t bytes = 0;
     auto add = [&](Value copied) {
@@ -282,13 +283,12 @@ private:
           plan::alignedBytes(aten::tensorBytes(scatter.getValue().getType()) -
                              aten::tensorBytes(scatter.getResult().getType()));
     };
-    auto inParts = [](auto part, Value whole) {
+    auto inParts = [this](auto part, Value whole) {
       auto type = cast<RankedTensorType>(whole.getType());
-      int64_t outside = static_cast<int64_t>(part.getPieces());
-      for (int64_t size :
-           type.getShape().take_front(static_cast<size_t>(part.getDim())))
-        outside *= size;
-      return outside != 1;
+      const int64_t blocks = plan::blocksOf(
+          type.getShape().vec(), static_cast<int64_t>(part.getDim()),
+          static_cast<int64_t>(part.getPieces()));
+      return blocks > (device == aten::Device::Cpu ? plan::mostMessages : 1);
     };
     if (auto gather = dyn_cast<sharding::AllGatherOp>(op)) {
       if (inParts(gather, gather.getResult()))

@@ -87,13 +87,12 @@ public:
   Pending send(at::Tensor &tensor, int peer);
   Pending receive(at::Tensor &tensor, int peer);
   void barrier();
-
-private:
-  /// Exchanges piece `sent(peer)` for piece `received(peer)` with every peer,
-  /// straight from and into the tensors.
+  /// Of Gloo: exchanges piece `sent(peer)` for piece `received(peer)` with
+  /// every peer, straight from and into the tensors.
   Pending exchange(const char *what, const std::function<at::Tensor(int)> &sent,
                    const std::function<at::Tensor(int)> &received);
 
+private:
   /// Runs `collective` on copies in the host's memory, to its end.
   Pending staged(at::Tensor &output, at::Tensor &input,
                  Pending (Communicator::*collective)(at::Tensor &,

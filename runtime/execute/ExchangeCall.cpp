@@ -14,6 +14,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -35,7 +36,18 @@ struct Split {
       (i < dim ? before : behind) *= i == dim ? 1 : whole[i];
   }
   /// Rank after rank is how the whole lies in memory.
-  bool isBuffer() const { return before * pieces == 1; }
+  bool isBuffer() const { return blocks() == 1; }
+  /// Of each rank, in its part and in the whole.
+  int64_t blocks() const { return before * pieces; }
+  /// A rank's block of its own part, and of the whole, both flat.
+  at::Tensor own(const at::Tensor &part, int64_t block) const {
+    return part.narrow(0, block * this->part * behind, this->part * behind);
+  }
+  at::Tensor inWhole(const at::Tensor &whole, int64_t block,
+                     int64_t rank) const {
+    const bool reversed = mirrored && block % pieces % 2 == 1;
+    return own(whole, block * ranks + (reversed ? ranks - 1 - rank : rank));
+  }
   std::vector<int64_t> whole() const {
     return {before, pieces, ranks, part, behind};
   }
@@ -157,6 +169,20 @@ at::Tensor ExchangeCall::allGather(const at::Tensor &value) {
   const Split split(result.sizes(), exchange.dim, exchange.pieces, ranks,
                     exchange.mirrored);
   const at::Tensor own = value.contiguous();
+  if (sendsBlocks(split.blocks())) {
+    Allocator::Foreign libraries;
+    const at::Tensor whole = borrowed(result), part = borrowed(own);
+    std::vector<Pending> pending;
+    for (int64_t block = 0; block < split.blocks(); ++block)
+      pending.push_back(group->exchange(
+          "all-gather", [&](int) { return split.own(part, block); },
+          [&](int from) { return split.inWhole(whole, block, from); }));
+    for (int64_t block = 0; block < split.blocks(); ++block)
+      split.inWhole(whole, block, position).copy_(split.own(part, block));
+    for (Pending &each : pending)
+      each.wait();
+    return result;
+  }
   const at::Tensor buffer =
       split.isBuffer() ? result : at::empty({result.numel()}, value.options());
   if (group) {
@@ -177,6 +203,18 @@ at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
   at::Tensor result = at::empty(
       with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
       value.options());
+  if (sendsBlocks(split.blocks())) {
+    const at::Tensor whole = value.contiguous();
+    sumParts(
+        result, split.blocks(),
+        [&](const at::Tensor &part, int64_t block) {
+          return split.own(part, block);
+        },
+        [&](int64_t block, int64_t rank) {
+          return split.inWhole(borrowed(whole), block, rank);
+        });
+    return result;
+  }
   at::Tensor buffer;
   if (split.isBuffer()) {
     buffer = value.contiguous();
@@ -185,7 +223,13 @@ at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
     split.copy(value.contiguous(), buffer, /*toWhole=*/false);
   }
   if (group && device.is_cpu()) {
-    sumParts(result, buffer.view(-1));
+    const int64_t length = result.numel();
+    const at::Tensor parts = borrowed(buffer);
+    sumParts(
+        result, 1, [](const at::Tensor &part, int64_t) { return part; },
+        [&](int64_t, int64_t rank) {
+          return parts.narrow(0, rank * length, length);
+        });
   } else if (group) {
     Allocator::Foreign libraries;
     at::Tensor to = borrowed(result), from = borrowed(buffer);
@@ -196,25 +240,43 @@ at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
   return result;
 }
 
+/// A message for each block needs no copy of all of them.
+bool ExchangeCall::sendsBlocks(int64_t blocks) const {
+  return group && device.is_cpu() && blocks > 1 && blocks <= plan::mostMessages;
+}
+
 /// Gloo's reduce-scatter copies what it is given, for as long as a thread of
-/// its own likes, and takes twice the time of an all-to-all and a local sum.
-void ExchangeCall::sumParts(const at::Tensor &result,
-                            const at::Tensor &parts) const {
+/// its own likes, and takes twice the time of messages and a local sum.
+/// `own(part, block)` is a block of a rank's part, `sent(block, rank)` what
+/// goes there, all flat.
+void ExchangeCall::sumParts(
+    const at::Tensor &result, int64_t blocks,
+    const std::function<at::Tensor(const at::Tensor &, int64_t)> &own,
+    const std::function<at::Tensor(int64_t, int64_t)> &sent) const {
   const int64_t length = result.numel();
   const at::Tensor received =
-      at::empty({(ranks - 1) * length}, parts.options());
+      at::empty({(ranks - 1) * length}, result.options());
+  auto from = [&](int64_t rank) {
+    return borrowed(received).narrow(0, (rank - (rank > position)) * length,
+                                     length);
+  };
+  std::vector<Pending> pending;
   {
     Allocator::Foreign libraries;
-    at::Tensor to = borrowed(received), from = borrowed(parts);
-    group->allToAll(to, from).wait();
+    for (int64_t block = 0; block < blocks; ++block)
+      pending.push_back(group->exchange(
+          "reduce-scatter", [&](int to) { return sent(block, to); },
+          [&](int rank) { return own(from(rank), block); }));
   }
-  std::vector<at::Tensor> slices;
-  for (int64_t rank = 0; rank < ranks; ++rank)
-    slices.push_back(
-        rank == position
-            ? parts.narrow(0, rank * length, length)
-            : received.narrow(0, (rank - (rank > position)) * length, length));
-  sumSlices(result, slices, /*accumulate=*/false);
+  // Sums of one block while the next is on its way.
+  for (int64_t block = 0; block < blocks; ++block) {
+    pending[static_cast<size_t>(block)].wait();
+    std::vector<at::Tensor> slices;
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      slices.push_back(rank == position ? sent(block, rank)
+                                        : own(from(rank), block));
+    sumSlices(own(result.view(-1), block), slices, /*accumulate=*/false);
+  }
 }
 
 at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {

@@ -12,6 +12,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+
 namespace accel::run {
 
 /// An exchange of one function on one rank, on the stream of the computation:
@@ -35,7 +37,11 @@ private:
   at::Tensor allReduce(const at::Tensor &value);
   at::Tensor allGather(const at::Tensor &value);
   at::Tensor reduceScatter(const at::Tensor &value);
-  void sumParts(const at::Tensor &result, const at::Tensor &parts) const;
+  bool sendsBlocks(int64_t blocks) const;
+  void
+  sumParts(const at::Tensor &result, int64_t blocks,
+           const std::function<at::Tensor(const at::Tensor &, int64_t)> &own,
+           const std::function<at::Tensor(int64_t, int64_t)> &sent) const;
   at::Tensor allToAll(const at::Tensor &value);
   at::Tensor permute(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;

@@ -134,6 +134,13 @@ const char *toString(ExchangeKind kind) {
   return "";
 }
 
+int64_t blocksOf(const std::vector<int64_t> &whole, int64_t dim,
+                 int64_t pieces) {
+  for (int64_t i = 0; i < dim; ++i)
+    pieces *= whole[i];
+  return pieces;
+}
+
 bool isExchange(const Instruction &instruction) {
   return instruction.op.rfind(dialect, 0) == 0;
 }

@@ -74,6 +74,15 @@ struct Exchange {
   }
 };
 
+/// What a rank has of `whole`'s dimension `dim` lies in so many blocks of
+/// memory, as many of each rank's.
+int64_t blocksOf(const std::vector<int64_t> &whole, int64_t dim,
+                 int64_t pieces);
+/// accel-run on CPUs gathers and scatters so few blocks straight from and into
+/// the whole, by a message for each; more are copied to a buffer in which those
+/// of a rank lie one behind the other. On GPUs all but one are.
+constexpr int64_t mostMessages = 8;
+
 /// The instruction is one of these, by its name.
 bool isExchange(const Instruction &instruction);
 

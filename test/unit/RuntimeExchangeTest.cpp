@@ -87,6 +87,8 @@ const Case cases[] = {
      [](const std::vector<at::Tensor> &v, int) { return at::cat(v, 0); }},
     {"gather of columns", make(ExchangeKind::AllGather, 1),
      [](const std::vector<at::Tensor> &v, int) { return at::cat(v, 1); }},
+    {"gather of the last dimension", make(ExchangeKind::AllGather, 2),
+     [](const std::vector<at::Tensor> &v, int) { return at::cat(v, 2); }},
     {"gather of two pieces", make(ExchangeKind::AllGather, 1, 2),
      [](const std::vector<at::Tensor> &v, int) {
        std::vector<at::Tensor> parts;
