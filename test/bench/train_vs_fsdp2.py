@@ -9,7 +9,8 @@ parallelism with a loss of sharded logits; sp, with sequence parallelism beside
 it; cp, against the ring attention of torch's context parallelism called on the
 CPU's kernel, with FSDP2 (test/parity/torch_split.py). pp: two stages by 1F1B,
 8 micro-batches of 2 x 512 tokens, against torch.distributed.pipelining's
-Schedule1F1B over the same layers (test/parity/torch_pipeline.py).
+Schedule1F1B over the same layers (test/parity/torch_pipeline.py), and the part of
+a step in which each stage does not compute, of one step of --profile.
 27.4 M parameters, 2 Gloo ranks, one thread each. The reference is set up with
 care: fused AdamW; embedding, each layer and [norm, head] as units. Rounds
 alternate between the two, so that a machine that drifts hits both; each ratio
@@ -102,9 +103,16 @@ def bench(name, rounds, build):
                            environment)
         theirs["peak_bytes"] = counted["peak_bytes"]
         own_log = os.path.join(folder, "accel.jsonl")
+        summary = os.path.join(folder, "summary.json")
         ours = watch.job([context.binary("accel-run"), plan_path, "--nproc",
-                          str(RANKS), "--log", own_log], own_log, RANKS, warm,
+                          str(RANKS), "--log", own_log, "--summary", summary,
+                          *(["--profile", os.path.join(folder, "trace.json")]
+                            if name == "pp" else [])], own_log, RANKS, warm,
                          1200, environment)
+        with open(summary, encoding="utf-8") as f:
+            figures = json.load(f)
+        ours["stages"] = [figures[kind].get("stages", [])
+                          for kind in ("predicted", "measured")]
         results.append((ours, theirs))
         print(f"{name} round {number + 1} of {rounds}: "
               f"accel-run {ours['step_s'] * 1e3:.0f} ms a step, "
@@ -120,6 +128,8 @@ def peer(name):
 def report(name, plan, results, targets):
     length, batch = CASES[name][:2]
     whose = "of both ranks" if targets is SHARED else "a rank"
+    if name == "pp":
+        whose = f"in {MICRO_BATCHES} micro-batches"
     print(f"\ncase {name}: {batch} x {length} tokens {whose}, {RANKS} ranks")
     print(f"{'':26}{'accel-run':>14}{peer(name):>14}{'ratio':>9}{'target':>9}")
     rows = [("tokens_per_s", "tokens/s", 1), ("step_s", "ms a step", 1e3),
@@ -145,6 +155,13 @@ def report(name, plan, results, targets):
     print(f"losses: {'bit-equal' if worst == 0 else f'within {worst:.1e}'} over "
           f"{len(ours['losses'])} steps ({ours['losses'][0]:.3f} to "
           f"{ours['losses'][-1]:.3f})")
+    for stage, use in enumerate(ours["stages"][0]):
+        measured = [r[0]["stages"][1][stage] for r in results]
+        idle = statistics.median(m["idle_share"] for m in measured)
+        print(f"stage {stage} does not compute in {use['idle_share']:.1%} of a "
+              f"step as predicted, {idle:.1%} measured")
+        summary[f"stage{stage}_idle"] = {"predicted": use["idle_share"],
+                                         "measured": idle}
     print(f"predicted peak {predicted} bytes, measured {ours['peak_bytes']} "
           f"({predicted / max(1, ours['peak_bytes']) - 1:+.3%})\n", flush=True)
     summary["loss_difference"] = worst

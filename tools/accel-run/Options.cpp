@@ -77,8 +77,9 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
   arguments.option("--log", options.log, textValue("FILE"),
                    "one JSON object a step; truncated unless resuming");
   arguments.option("--profile", options.profile, textValue("FILE"),
-                   "a Chrome/Perfetto trace of rank 0's third step: measured "
-                   "times and bytes beside the predicted ones");
+                   "a Chrome/Perfetto trace of the third step of rank 0, or of "
+                   "a rank of each stage: measured times and bytes beside the "
+                   "predicted ones");
   arguments.option("--summary", options.summary, textValue("FILE"),
                    "the final figures as JSON");
   arguments.option("--calibrate", options.calibrate, textValue("FILE"),
