@@ -27,7 +27,7 @@ struct Trained {
   /// Steps of the optimizer; none where it keeps no states, and says none.
   std::optional<int64_t> steps;
   std::vector<const Tensor *> buffers; // of the model, as it saves them
-  Merged owner; // of tensors that no file holds as one
+  Merged owner;                        // of tensors that no file holds as one
 };
 
 /// Reports and returns nothing where weights are missing, or states are of
