@@ -233,6 +233,24 @@ def examine_segments(tools, case):
     return f"{' '.join(text)} of the peak, to the byte"
 
 
+def as_profiled(tools, folder, plan, ranks):
+    """Each instruction of a run that is profiled has the bytes that the plan says,
+    or above them what NCCL still holds of a message."""
+    tools.run_dry(os.path.join(folder, "gpu.json"), ranks, folder, "--profile",
+                  os.path.join(folder, "trace.json"))
+    peaks = [stage["own_peak_bytes"] for stage in plan["stages"]]
+    with open(os.path.join(folder, "trace.json"), encoding="utf-8") as f:
+        trace = json.load(f)
+    count = {1: 0, 2: 0}  # by stage
+    for event in trace["traceEvents"]:
+        own = event.get("args", {})
+        if event["ph"] == "X" and "measured_own_bytes" in own:
+            check(own["predicted_own_bytes"] <= own["measured_own_bytes"]
+                  <= peaks[event["pid"] - 1], f"{event}")
+            count[event["pid"]] += 1
+    check(min(count.values()) > 20, f"instructions in the trace: {count}")
+
+
 def examine(tools, case, table, update):
     """What is to be said of a case that holds; Wrong where it does not."""
     title = cases.name(case)
@@ -268,6 +286,8 @@ def examine(tools, case, table, update):
                  if counts[key] != table[title][key]]
         check(not wrong, "a step has changed (--update where that is meant):\n"
               + "\n".join(wrong))
+    if plan.get("stages"):
+        as_profiled(tools, folder, plan, ranks)
     shutil.rmtree(folder)
     return counts, f"losses within {worst:.1e}, {counts['launches']} launches"
 
