@@ -236,17 +236,16 @@ def examine_segments(tools, case):
 def as_profiled(tools, folder, plan, ranks):
     """Each instruction of a run that is profiled has the bytes that the plan says,
     or above them what NCCL still holds of a message."""
-    tools.run_dry(os.path.join(folder, "gpu.json"), ranks, folder, "--profile",
-                  os.path.join(folder, "trace.json"))
-    peaks = [stage["own_peak_bytes"] for stage in plan["stages"]]
-    with open(os.path.join(folder, "trace.json"), encoding="utf-8") as f:
+    path = os.path.join(folder, "trace.json")
+    tools.run_dry(os.path.join(folder, "gpu.json"), ranks, folder, "--profile", path)
+    with open(path, encoding="utf-8") as f:
         trace = json.load(f)
     count = {1: 0, 2: 0}  # by stage
     for event in trace["traceEvents"]:
         own = event.get("args", {})
         if event["ph"] == "X" and "measured_own_bytes" in own:
             check(own["predicted_own_bytes"] <= own["measured_own_bytes"]
-                  <= peaks[event["pid"] - 1], f"{event}")
+                  <= plan["stages"][event["pid"] - 1]["own_peak_bytes"], event)
             count[event["pid"]] += 1
     check(min(count.values()) > 20, f"instructions in the trace: {count}")
 
