@@ -11,8 +11,13 @@
 // next unit is gathered during the computation; reduce-scatters read a copy of
 // the gradients, of which one is in flight before the computation waits.
 //
+// A stage of torchtitan's pipeline is gathered once a step and not resharded;
+// its gradients are added up unsharded, and reduced when the last micro-batch's
+// backward has ended (run_post_backward of
+// torch/distributed/pipelining/stage.py).
+//
 //===----------------------------------------------------------------------===//
-#include "passes/FrameworkSteps/StepRun.h"
+#include "passes/FrameworkSteps/StageRun.h"
 
 namespace accel {
 namespace {
@@ -20,6 +25,18 @@ namespace {
 class Fsdp2Run : public StepRun {
 public:
   using StepRun::StepRun;
+
+  StageCost runStage() {
+    stage = true;
+    begin();
+    step();
+    StageCost result;
+    result.micro = cost;
+    result.held = held;
+    result.held.updateTime = optimizerTime();
+    result.held.recompute = recomputeTime();
+    return result;
+  }
 
 protected:
   // Events of the engine.
@@ -46,6 +63,56 @@ protected:
       else
         engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
                      partsOf(index, &UnitParts::states));
+    }
+    if (stage)
+      holdStage();
+  }
+
+  //===--- A stage of a pipeline ------------------------------------------===//
+
+  /// The sum over units of what they hold; all of it but `held` is there
+  /// before the micro-batch.
+  void holdStage() {
+    int64_t gatherPool = 0; // two units' at most
+    for (size_t u = 0; u < layout.units.size(); ++u) {
+      const UnitSizes &unit = layout.units[u];
+      const UnitTimes &t = layout.times[u];
+      held.parameters += unit.shardStored;
+      held.states += unit.stateBytes;
+      held.gathered += unit.unsharded;
+      held.accumulated += unit.heldGradients;
+      held.gather += t.copyIn + t.gather + t.copyOut;
+      held.reduce += t.reduceCopy + t.reduce + t.allReduce + t.castGradient;
+      held.update +=
+          unit.shardGradient ? unit.shardGradient : unit.reduceOutput;
+      held.pools += unit.reduceOutput;
+      gatherPool = std::max(gatherPool, 2 * (unit.cast + unit.gatherOutput));
+    }
+    held.pools += gatherPool;
+    atStart = engine.total();
+  }
+  /// Added to what micro-batches before left.
+  void accumulate(int u) {
+    const UnitSizes &unit = layout.units[u];
+    engine.compute(layout.copyTime(
+        static_cast<double>(unit.gradients + 2 * unit.heldGradients)));
+    freeGradientsOf(u, unit.gradients);
+  }
+  void noteForward() {
+    cost.forward = engine.clock(Lane::Compute);
+    cost.frameBytes = engine.total() - atStart;
+    cost.forwardPeakBytes = engine.peak().total - atStart;
+    cost.frame = engine.levels();
+  }
+  void noteBackward() {
+    cost.backward = engine.clock(Lane::Compute) - cost.forward;
+    cost.peakBytes = engine.peak().total - atStart;
+    cost.peak = engine.peak().level;
+    cost.place = engine.peak().place;
+    for (auto *levels : {&cost.frame, &cost.peak}) {
+      (*levels)[static_cast<int>(Holding::Parameters)] -= held.parameters;
+      (*levels)[static_cast<int>(Holding::Optimizer)] -=
+          candidate.offloadOptimizer ? 0 : held.states;
     }
   }
 
@@ -153,6 +220,8 @@ protected:
   }
 
   void beginForward() override {
+    if (stage)
+      return;
     placeUnits();
     // No gather of a step starts before the last step's update.
     engine.event(gate) =
@@ -227,24 +296,34 @@ protected:
   }
 
   void beforeForward(const Block &block) override {
+    if (stage)
+      return;
     for (int c = block.begin; c < block.end; ++c)
       forwardUnits(c, false);
   }
 
   void afterForward(const Block &block) override {
+    if (stage)
+      return;
     for (int c = block.begin; c < block.end; ++c)
       for (int u : layout.closes[c])
         if (candidate.reshardAfterForward[u])
           engine.free(Holding::Gathered, layout.units[u].unsharded);
   }
 
-  void endForward() override { freeDeferred(); }
+  void endForward() override {
+    if (stage)
+      return noteForward();
+    freeDeferred();
+  }
 
   //===--------------------------------------------------------------------===//
   // Backward
   //===--------------------------------------------------------------------===//
 
   void beforeBackward(const Block &block) override {
+    if (stage)
+      return;
     for (int c = block.end - 1; c >= block.begin; --c)
       for (size_t i = layout.closes[c].size(); i-- > 0;) {
         const int u = layout.closes[c][i];
@@ -272,6 +351,8 @@ protected:
 
   void postBackward(int u) {
     const UnitSizes &unit = layout.units[u];
+    if (stage)
+      return accumulate(u);
     if (!reduces()) {
       keepGradients(u);
       engine.free(Holding::Gathered, unit.unsharded);
@@ -350,6 +431,8 @@ protected:
   void endBackward() override {
     if (candidate.rootUnit >= 0)
       postBackward(candidate.rootUnit);
+    if (stage)
+      return noteBackward();
     engine.wait(engine.event(reduced), Cause::Reduce);
     engine.free(Holding::Buffers, inFlight);
     inFlight = 0;
@@ -365,7 +448,7 @@ protected:
 
   void update() override {
     runOptimizer(candidate.offloadParameters);
-    if (!candidate.offloadParameters)
+    if (!candidate.offloadParameters && !stage)
       freeGradients();
   }
 
@@ -380,9 +463,17 @@ protected:
 
   std::vector<int> position; // by unit, in gatherOrder
   int64_t deferredBytes = 0, inFlight = 0;
+  bool stage = false;
+  StageHeld held;
+  MicroBatchCost cost;
+  int64_t atStart = 0;
 };
 
 } // namespace
+
+StageCost runFsdp2Stage(const StepLayout &layout, Engine &engine) {
+  return Fsdp2Run(layout, engine).runStage();
+}
 
 std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &layout,
                                       Engine &engine) {

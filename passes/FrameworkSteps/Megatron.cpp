@@ -276,6 +276,23 @@ MicroBatchCost MegatronRun::runOne() {
   return cost;
 }
 
+StageCost runMegatronStage(const StepLayout &layout, Engine &engine) {
+  MegatronRun run(layout, engine);
+  StageCost cost;
+  cost.micro = run.runOne();
+  const MegatronParameters &p = run.parameters();
+  cost.held.parameters = p.parameterBytes;
+  cost.held.gradients = p.gradientBytes;
+  cost.held.states = p.stateBytes;
+  cost.held.update = p.updateBytes;
+  cost.held.reduce = p.reduce;
+  cost.held.gather = p.gather;
+  cost.held.updateTime = p.update;
+  cost.held.placeholders = p.placeholderBytes;
+  cost.held.recompute = run.recomputeTime();
+  return cost;
+}
+
 std::unique_ptr<StepRun> makeMegatronRun(const StepLayout &layout,
                                          Engine &engine) {
   if (layout.candidate->megatron.shardsParameters)

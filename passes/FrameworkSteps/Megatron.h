@@ -20,7 +20,7 @@
 #define ACCEL_PASSES_FRAMEWORKSTEPS_MEGATRON_H
 
 #include "passes/Cost/CollectiveCost.h"
-#include "passes/FrameworkSteps/StepRun.h"
+#include "passes/FrameworkSteps/StageRun.h"
 #include "passes/FrameworkSteps/StepTrace.h"
 #include "passes/PipelineSchedules/Simulate.h"
 
@@ -74,15 +74,6 @@ private:
   const Candidate &candidate;
 };
 
-/// What one micro-batch takes, alone, beside what stays from step to step.
-struct MicroBatchCost {
-  Picoseconds forward = 0, backward = 0;
-  int64_t frameBytes = 0; // from the forward to the backward
-  int64_t forwardPeakBytes = 0, peakBytes = 0;
-  std::array<int64_t, numHoldings> frame{}, peak{}; // sum to the two
-  Place place;                                      // of the peak
-};
-
 class MegatronRun final : public StepRun {
 public:
   MegatronRun(const StepLayout &layout, Engine &engine);
@@ -132,7 +123,8 @@ std::unique_ptr<StepRun> makeMegatronFsdpRun(const StepLayout &layout,
 /// The candidate has stages that are evaluated one by one; accel-run's programs
 /// know theirs.
 inline bool isPipelined(const Candidate &candidate) {
-  return candidate.executor == FrameworkKind::Megatron &&
+  return (candidate.executor == FrameworkKind::Megatron ||
+          candidate.executor == FrameworkKind::Fsdp2) &&
          candidate.stages() > 1;
 }
 
@@ -141,6 +133,9 @@ inline bool isPipelined(const Candidate &candidate) {
 /// stage has `lastLayers` where that is not 0, and the others an equal number.
 std::vector<std::pair<int, int>> stagesOf(const StepModel &model, int stages,
                                           int lastLayers = 0);
+/// Of the candidate: Megatron's, or torchtitan's under FSDP2.
+std::vector<std::pair<int, int>> stagesOf(const StepModel &model,
+                                          const Candidate &candidate);
 
 /// Why a pipelined candidate cannot be run, and which numbers fit; or "".
 std::string verifyPipeline(const StepModel &model, const Candidate &candidate);

@@ -8,16 +8,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace accel {
 
 namespace {
 
 using Range = std::pair<int, int>;
-
-/// Megatron's --account-for-embedding-in-pipeline-split and its twin for the
-/// loss count each of them as a layer, where layers alone cannot be divided.
-constexpr int endsAsLayers = 2;
 
 pipeline::Problem problemOf(const Candidate &candidate) {
   pipeline::Problem problem;
@@ -87,6 +84,7 @@ struct Stage {
           value.producer += static_cast<int>(received.size());
       model.kinds.push_back(nothing("receive", /*receives=*/true));
       for (int value : received) {
+        receivedBytes += model.values[value].bytes;
         StepCall call;
         call.kind = static_cast<int>(model.kinds.size()) - 1;
         call.outputs = {value};
@@ -112,7 +110,7 @@ struct Stage {
   }
 
   std::vector<int> received;
-  int64_t sentBytes = 0;
+  int64_t sentBytes = 0, receivedBytes = 0;
 
 private:
   void add(StepCall call, int variant, bool offload) {
@@ -146,7 +144,7 @@ struct Evaluated {
   pipeline::Simulation simulation;
   std::vector<MicroBatchCost> stages;
   int rank = 0; // that holds most
-  int64_t persistentBytes = 0, peakBytes = -1;
+  int64_t persistentBytes = 0, peakBytes = -1, reservedBytes = 0;
   std::array<int64_t, numHoldings> persistent{}, peak{};
   std::string peakWhere;
   int peakCall = -1;
@@ -186,8 +184,7 @@ public:
   }
 
   Evaluated run() {
-    ranges =
-        stagesOf(model, result.problem.stages, candidate.megatron.lastLayers);
+    ranges = stagesOf(model, candidate);
     for (int s = 0; s < result.problem.stages; ++s)
       result.stages.push_back(stage(s));
     result.schedule = pipeline::makeSchedule(result.problem);
@@ -224,18 +221,24 @@ private:
     Engine engine;
     engine.reset(/*folding=*/true);
     engine.overlapTax = 1 - target.overlap;
-    MegatronRun micro(layout, engine);
-    MicroBatchCost cost = micro.runOne();
+    StageCost alone = candidate.executor == FrameworkKind::Fsdp2
+                          ? runFsdp2Stage(layout, engine)
+                          : runMegatronStage(layout, engine);
+    MicroBatchCost &cost = alone.micro;
     // Calls of the whole model.
     if (cost.place.call >= 0)
       cost.place.call = std::clamp(
           cost.place.call - static_cast<int>(own.received.size()) + range.first,
           range.first, range.second - 1);
-    const MegatronParameters &p = micro.parameters();
-    heldBy.push_back({p.parameterBytes, p.gradientBytes, p.stateBytes,
-                      p.updateBytes, p.reduce, p.gather, p.update,
-                      p.placeholderBytes, own.sentBytes,
-                      micro.recomputeTime()});
+    alone.held.sentBytes = own.sentBytes;
+    alone.held.receivedBytes = own.receivedBytes;
+    if (candidate.executor == FrameworkKind::Fsdp2) {
+      useBuffers(alone);
+      if (s + 1 == result.problem.stages)
+        alone.held.returned =
+            model.kinds[model.calls[range.second - 1].kind].logitsBytes;
+    }
+    heldBy.push_back(alone.held);
     return cost;
   }
 
@@ -247,18 +250,26 @@ private:
            nameOf(model, place.call);
   }
 
-  struct Held {
-    int64_t parameters, gradients, states, update;
-    Picoseconds reduce, gather, updateTime;
-    int64_t placeholders, sentBytes;
-    Picoseconds recompute;
-  };
+  /// torch's PipelineStage receives each micro-batch into a tensor of its own,
+  /// which stays for the next step, and holds what it sent until the backward;
+  /// the last one keeps the logits of all (torch/distributed/pipelining/
+  /// stage.py: args_recv_info, grad_recv_info, fwd_cache, output_chunks).
+  void useBuffers(StageCost &stage) const {
+    const StageHeld &held = stage.held;
+    const int64_t more = held.sentBytes - held.receivedBytes;
+    stage.micro.frameBytes += more;
+    stage.micro.peakBytes += more;
+    for (auto *levels : {&stage.micro.frame, &stage.micro.peak})
+      (*levels)[static_cast<int>(Holding::Activations)] += more;
+    stage.held.buffers =
+        candidate.accumulation * (held.sentBytes + held.receivedBytes);
+  }
 
   /// From a stage to the next: between the ranks that are as far apart as a
   /// stage has ranks.
   double transferSeconds() const {
     int64_t bytes = 0;
-    for (const Held &held : heldBy)
+    for (const StageHeld &held : heldBy)
       bytes = std::max(bytes, held.sentBytes);
     const int64_t apart = candidate.mesh.ranks() / candidate.stages();
     const Link &link = apart >= candidate.ranksPerNode ? target.betweenNodes
@@ -290,6 +301,17 @@ private:
       result.simulation = std::move(*made);
   }
 
+  /// The allocator's segments of a rank whose peak is in a call.
+  int64_t reserved(int rank, int64_t peak, int call) const {
+    int64_t bytes = target.reservedBytes(peak);
+    if (candidate.lossOutside && call >= 0)
+      bytes += model.kinds[model.calls[call].kind].lossFragmentBytes;
+    for (int s = 0; s < result.problem.stages; ++s)
+      if (result.problem.rankOf(s) == rank)
+        bytes += heldBy[s].pools;
+    return bytes;
+  }
+
   /// The level of each rank, action by action.
   void holdMost() {
     std::vector<pipeline::RankTotals> &ranks = result.simulation.totals;
@@ -301,6 +323,7 @@ private:
           placeholders = std::max(placeholders, heldBy[s].placeholders);
           level[static_cast<int>(Holding::Parameters)] += heldBy[s].parameters;
           level[static_cast<int>(Holding::Gradients)] += heldBy[s].gradients;
+          level[static_cast<int>(Holding::Buffers)] += heldBy[s].buffers;
           if (!candidate.offloadOptimizer)
             level[static_cast<int>(Holding::Optimizer)] += heldBy[s].states;
         }
@@ -310,12 +333,26 @@ private:
       for (int64_t bytes : level)
         total += bytes;
       const int64_t stays = total;
+      auto add = [&](Holding holding, int64_t bytes) {
+        level[static_cast<int>(holding)] += bytes;
+        total += bytes;
+      };
+      for (int s = 0; s < result.problem.stages; ++s)
+        if (result.problem.rankOf(s) == r)
+          add(Holding::Gathered, heldBy[s].gathered);
+      std::set<int> accumulated; // stages
+      int64_t rankPeak = 0;
+      int rankCall = -1;
       for (const pipeline::Action &action : result.schedule.ranks[r]) {
         const MicroBatchCost &cost = result.stages[action.stage];
         const bool forward = action.pass == pipeline::Pass::Forward;
         const int64_t peak = forward ? total + cost.forwardPeakBytes
                                      : total + cost.peakBytes - cost.frameBytes;
         ranks[r].peakBytes = std::max(ranks[r].peakBytes, peak);
+        if (peak > rankPeak) {
+          rankPeak = peak;
+          rankCall = cost.place.call;
+        }
         if (peak > result.peakBytes) {
           result.peakBytes = peak;
           result.rank = r;
@@ -331,7 +368,13 @@ private:
         total += (forward ? 1 : -1) * cost.frameBytes;
         for (int h = 0; h < numHoldings; ++h)
           level[h] += (forward ? 1 : -1) * cost.frame[h];
+        if (!forward && accumulated.insert(action.stage).second)
+          add(Holding::Gradients, heldBy[action.stage].accumulated);
+        if (!forward)
+          add(Holding::Logits, heldBy[action.stage].returned);
       }
+      result.reservedBytes =
+          std::max(result.reservedBytes, reserved(r, rankPeak, rankCall));
       int64_t update = 0;
       for (int s = 0; s < result.problem.stages; ++s)
         if (result.problem.rankOf(s) == r)
@@ -353,7 +396,7 @@ private:
   void finish() {
     double longest = 0;
     for (int r = 0; r < result.problem.ranks(); ++r) {
-      Held sum{};
+      StageHeld sum;
       double own = 0, first = 0;
       for (int s = 0; s < result.problem.stages; ++s)
         if (result.problem.rankOf(s) == r) {
@@ -373,8 +416,10 @@ private:
       };
       const double reduce = exposed(seconds(sum.reduce), own,
                                     candidate.megatron.overlapsGradients);
-      const double gather = exposed(seconds(sum.gather), first,
-                                    candidate.megatron.overlapsParameters);
+      const double gather =
+          exposed(seconds(sum.gather), first,
+                  candidate.megatron.overlapsParameters ||
+                      candidate.executor == FrameworkKind::Fsdp2);
       longest = std::max(longest, end + reduce);
       result.gather = std::max(result.gather, gather);
       result.update = std::max(result.update, seconds(sum.updateTime));
@@ -396,55 +441,11 @@ private:
   const Candidate &candidate;
   Evaluated result;
   std::vector<Range> ranges;
-  std::vector<Held> heldBy;
+  std::vector<StageHeld> heldBy;
   std::map<std::vector<int64_t>, int> evaluated; // the first stage
 };
 
 } // namespace
-
-/// How many layers each stage has; empty where they cannot be divided.
-static std::vector<int> layersOfStages(int layers, int stages, int last) {
-  if (stages < 1 || layers == 0)
-    return {};
-  if (last > 0) {
-    if (stages < 2 || last >= layers || (layers - last) % (stages - 1) != 0)
-      return {};
-    std::vector<int> own(stages, (layers - last) / (stages - 1));
-    own.back() = last;
-    return own;
-  }
-  if (layers % stages == 0)
-    return std::vector<int>(stages, layers / stages);
-  if ((layers + endsAsLayers) % stages != 0)
-    return {};
-  // The first stage can be the embedding, and the last one the loss, alone.
-  std::vector<int> own(stages, (layers + endsAsLayers) / stages);
-  --own.front();
-  --own.back();
-  return own;
-}
-
-std::vector<Range> stagesOf(const StepModel &model, int stages,
-                            int lastLayers) {
-  std::vector<int> layers;
-  for (size_t c = 0; c < model.calls.size(); ++c)
-    if (model.calls[c].layer)
-      layers.push_back(static_cast<int>(c));
-  const int count = static_cast<int>(layers.size());
-  const std::vector<int> each = layersOfStages(count, stages, lastLayers);
-  std::vector<Range> result;
-  int next = 0; // layer
-  int begin = 0;
-  for (size_t s = 0; s < each.size(); ++s) {
-    next += each[s];
-    const int end = s + 1 == each.size() ? static_cast<int>(model.calls.size())
-                    : next < count       ? layers[next]
-                                         : layers.back() + 1;
-    result.emplace_back(begin, end);
-    begin = end;
-  }
-  return result;
-}
 
 std::string verifyPipeline(const StepModel &model, const Candidate &candidate) {
   const pipeline::Problem problem = problemOf(candidate);
@@ -453,7 +454,7 @@ std::string verifyPipeline(const StepModel &model, const Candidate &candidate) {
   const auto layers = std::count_if(model.calls.begin(), model.calls.end(),
                                     [](const StepCall &c) { return c.layer; });
   const int last = candidate.megatron.lastLayers;
-  const std::vector<Range> ranges = stagesOf(model, problem.stages, last);
+  const std::vector<Range> ranges = stagesOf(model, candidate);
   if (ranges.empty())
     return std::to_string(layers) + " layers cannot be divided among " +
            std::to_string(problem.stages) + " stages" +
@@ -482,7 +483,8 @@ StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
   result.peakAction = e.peakCall;
   result.persistentBytes = result.endBytes = e.persistentBytes;
   result.hostBytes = e.hostBytes;
-  result.reservedBytes = target.reservedBytes(e.peakBytes);
+  result.reservedBytes =
+      std::max(e.reservedBytes, target.reservedBytes(e.peakBytes));
   result.deviceBytes = result.reservedBytes + target.contextBytes;
   result.stepSeconds = e.step;
   result.computeSeconds = e.compute;
@@ -511,8 +513,7 @@ pipeline::SimulatedStep simulateStages(const StepModel &model,
                                        const Candidate &candidate) {
   Evaluated e = PipelineEvaluator(model, target, candidate).run();
   std::vector<std::string> holds;
-  for (const auto &[first, end] :
-       stagesOf(model, e.problem.stages, candidate.megatron.lastLayers))
+  for (const auto &[first, end] : stagesOf(model, candidate))
     holds.push_back(nameOf(model, first) + " to " + nameOf(model, end - 1));
   return {e.problem, std::move(e.schedule), std::move(e.simulation),
           std::move(holds)};

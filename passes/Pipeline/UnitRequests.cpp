@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 
+#include "runtime/plan/Stages.h"
+
 using namespace mlir;
 
 namespace accel {
@@ -153,6 +155,11 @@ public:
     SmallVector<NamedAttribute> value = {b.getNamedAttr(
         "after_forward", b.getBoolAttr(accelerate.reshardAfterForward.value))};
     const auto units = framework.layerUnits(options.versions);
+    if (units && accelerate.mesh.value.size(plan::pipelineAxis) > 1)
+      return request(
+          "reshard", {b.getNamedAttr("after_forward", b.getBoolAttr(false))},
+          plain("torchtitan's apply_fsdp: stages of a pipeline stay gathered "
+                "from the first micro-batch to the last"));
     if (units && units->keepsLastLayer && accelerate.sharded())
       if (StringRef last = lastLayer(); !last.empty()) {
         value.push_back(b.getNamedAttr("keep", b.getStrArrayAttr({last})));

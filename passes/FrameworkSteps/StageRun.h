@@ -1,0 +1,58 @@
+//===- StageRun.h - One stage of a pipeline, by itself ----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What a stage's micro-batch takes alone, and what its rank holds and does once
+// a step. The schedule says when micro-batches run and how many are in flight
+// (Pipeline.cpp).
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_STAGERUN_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_STAGERUN_H
+
+#include "passes/FrameworkSteps/StepRun.h"
+
+namespace accel {
+
+/// What one micro-batch takes, alone, beside what stays from step to step.
+struct MicroBatchCost {
+  Picoseconds forward = 0, backward = 0;
+  int64_t frameBytes = 0; // from the forward to the backward
+  int64_t forwardPeakBytes = 0, peakBytes = 0;
+  std::array<int64_t, numHoldings> frame{}, peak{}; // sum to the two
+  Place place;                                      // of the peak
+};
+
+/// What a rank holds for a stage, and does once a step.
+struct StageHeld {
+  int64_t parameters = 0, gradients = 0, states = 0;
+  /// Tensors that a rank's chunks share (MegatronParameters::placeholderBytes).
+  int64_t placeholders = 0;
+  /// FSDP2: parameters from the first forward to the last backward, and
+  /// gradients from the first backward on.
+  int64_t gathered = 0, accumulated = 0;
+  /// Tensors that micro-batches are received into, and what the last stage
+  /// keeps of each for the caller of the schedule.
+  int64_t buffers = 0, returned = 0;
+  /// Of other streams than the computation's, which the allocator keeps apart.
+  int64_t pools = 0;
+  int64_t update = 0; // what the update holds for a moment
+  int64_t sentBytes = 0, receivedBytes = 0;
+  Picoseconds reduce = 0, gather = 0, updateTime = 0;
+  Picoseconds recompute = 0; // of one micro-batch
+};
+
+struct StageCost {
+  MicroBatchCost micro;
+  StageHeld held;
+};
+
+/// Of a layout and an engine that were made for the stage.
+StageCost runMegatronStage(const StepLayout &layout, Engine &engine);
+StageCost runFsdp2Stage(const StepLayout &layout, Engine &engine);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_STAGERUN_H
