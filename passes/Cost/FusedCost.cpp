@@ -41,6 +41,19 @@ private:
   static bool isFusible(OpKind kind) {
     return kind == OpKind::Stream || kind == OpKind::Reduction;
   }
+  /// What reads its result is no part of the same kernel: ranks exchange it, or
+  /// it is the largest value of a whole tensor or of columns, whose elements
+  /// are then read again.
+  bool endsKernel(const Instruction &op) const {
+    if (op.op.starts_with("sharding::"))
+      return true;
+    if (op.results.empty() || !op.op.starts_with("aten::amax"))
+      return false;
+    const bool columns =
+        op.args.back().kind == Arg::Kind::Int && op.args.back().intValue == 0;
+    const bool whole = function.slots[op.results.front()].shape.empty();
+    return columns || whole;
+  }
   int baseOf(int slot) const {
     const int base = function.slots[slot].base;
     return base < 0 ? slot : base;
@@ -69,8 +82,9 @@ private:
       const int writer = lastWriter[baseOf(slot)];
       if (writer < 0)
         return;
-      const bool heavy = !isFusible(opKind(function.instructions[writer])) &&
-                         opKind(function.instructions[writer]) != OpKind::View;
+      const Instruction &from = function.instructions[writer];
+      const bool heavy = endsKernel(from) || (!isFusible(opKind(from)) &&
+                                              opKind(from) != OpKind::View);
       before = std::max(before, depth[writer] + (heavy ? 1 : 0));
     });
     depth[i] = before;
@@ -81,7 +95,7 @@ private:
             isFusible(opKind(function.instructions[writer])))
           group[find(i)] = find(writer);
       });
-    if (kind == OpKind::View)
+    if (kind == OpKind::View && !endsKernel(op))
       return;
     for (int slot : op.results)
       if (slot >= 0)

@@ -27,6 +27,7 @@
 #include "passes/StepModel/GatherAgain.h"
 #include "passes/StepModel/LossFragments.h"
 #include "passes/StepModel/SegmentGraph.h"
+#include "passes/StepModel/TensorExchanges.h"
 #include "passes/StepModel/TrainerKernels.h"
 #include "runtime/plan/ModulePath.h"
 
@@ -73,7 +74,8 @@ public:
     ranksPerNode = std::max<int64_t>(job.getRanksPerNode().value_or(1), 1);
     addMesh();
     megatron.read(module, job, kernels, mesh.size("tp"));
-    fp8.read(job.getFp8Attr(), framework.kind(), rounding);
+    fp8.read(job.getFp8Attr(), framework.kind(), rounding,
+             kernels.dtensor && mesh.size("tp") > 1);
     addParameters();
     for (BlockArgument arg : graph.getBody().getArguments())
       addValue(arg, -1);
@@ -201,6 +203,7 @@ private:
     for (const std::string &name : graph.function.paramNames)
       indices.push_back(parameterOf.lookup(call.bindParam(name)));
     fp8.convert(indices, graph, compiled, target, model);
+    useDtensorExchanges(graph, kernels, isRepeated(call.getPath()), target);
   }
 
   /// accel-run keeps the frozen part of a unit as one of its own; torch gathers

@@ -11,7 +11,7 @@
 namespace accel {
 
 void Fp8Segments::read(sharding::Fp8Attr attr, FrameworkKind framework,
-                       int64_t rounding) {
+                       int64_t rounding, bool splitsByDtensor) {
   if (!attr)
     return;
   const sharding::Fp8Recipe recipe = attr.getRecipe();
@@ -19,6 +19,8 @@ void Fp8Segments::read(sharding::Fp8Attr attr, FrameworkKind framework,
   form.wideGradWeight = recipe == sharding::Fp8Recipe::RowwiseGradWeight;
   form.rowwise = recipe == sharding::Fp8Recipe::Rowwise || form.wideGradWeight;
   form.gathered = attr.getGathers();
+  form.gathersInputs =
+      splitsByDtensor && recipe == sharding::Fp8Recipe::Tensorwise;
   form.dropsWeights = framework == FrameworkKind::Fsdp2;
   if (!form.transformerEngine)
     return;

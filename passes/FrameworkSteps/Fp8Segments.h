@@ -19,7 +19,9 @@ namespace accel {
 /// without one.
 class Fp8Segments {
 public:
-  void read(sharding::Fp8Attr attr, FrameworkKind framework, int64_t rounding);
+  /// `splitsByDtensor`: layers are split over ranks of tp.
+  void read(sharding::Fp8Attr attr, FrameworkKind framework, int64_t rounding,
+            bool splitsByDtensor);
 
   /// A parameter of the model, in the order in which it has them.
   void addParameter(sharding::ParamOp op, int index, StepParameter &parameter);

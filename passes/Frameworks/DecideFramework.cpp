@@ -146,7 +146,9 @@ private:
         &getContext(), *recipe, gathers,
         delayed ? number(value, "amax_history", 1024) : 0,
         request.getBecause()));
-    markFp8Layers(getOperation(), delayed);
+    // torchtitan's filter leaves out the output layer alone (float8.py).
+    markFp8Layers(getOperation(), delayed,
+                  /*skipsFirst=*/kernelsOf(getOperation()).transformers);
   }
 
   void decideBuckets(sharding::JobOp job) {

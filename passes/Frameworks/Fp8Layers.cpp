@@ -47,14 +47,15 @@ bool divides(sharding::ParamOp weight) {
 
 } // namespace
 
-void markFp8Layers(mlir::ModuleOp module, bool transformerEngine) {
+void markFp8Layers(mlir::ModuleOp module, bool transformerEngine,
+                   bool skipsFirst) {
   const auto layers = linearLayers(module);
   auto mark = [&](sharding::ParamOp weight) {
     weight->setAttr(fp8Attr, UnitAttr::get(module.getContext()));
   };
   if (!transformerEngine) {
-    for (const auto &[name, weight] :
-         ArrayRef(layers).drop_front(std::min<size_t>(1, layers.size())))
+    for (const auto &[name, weight] : ArrayRef(layers).drop_front(
+             std::min<size_t>(skipsFirst ? 1 : 0, layers.size())))
       if (name != layers.back().first && divides(weight))
         mark(weight);
     return;

@@ -17,8 +17,10 @@ constexpr llvm::StringLiteral fp8Attr = "sharding.fp8";
 /// of 16: by torchao those of every linear layer but the first and the last
 /// (utils/ao.py, filter_linear_layers), by TransformerEngine those of every one
 /// (utils/transformer_engine.py, convert_model), where one that does not divide
-/// ends the conversion of its siblings.
-void markFp8Layers(mlir::ModuleOp module, bool transformerEngine);
+/// ends the conversion of its siblings. `skipsFirst`: torchao's first layer is
+/// left out, as Accelerate does.
+void markFp8Layers(mlir::ModuleOp module, bool transformerEngine,
+                   bool skipsFirst);
 
 /// Converted and all linear layers.
 std::pair<int64_t, int64_t> countFp8Layers(mlir::ModuleOp module);

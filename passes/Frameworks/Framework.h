@@ -160,6 +160,12 @@ struct Kernels {
   bool fusedGate = false; // silu(gate) * up is one kernel
   /// What layers gather over tp is gathered again in the backward, not saved.
   bool gathersAgain = false;
+  /// DTensor splits the layers over tp: with its copies around exchanges, and
+  /// torchao's gathers of 8 bits.
+  bool dtensor = false;
+  /// Compiled layers exchange over tp beside their matmuls (torch's
+  /// asynchronous tensor parallelism).
+  bool asyncTensor = false;
   bool compiled = false; // the layers are under torch.compile
   /// Of the layers' matmuls.
   LinearOperands operands = LinearOperands::Computed;

@@ -121,6 +121,7 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
                      : asked("nvfp4") ? LinearOperands::Nvfp4
                                       : LinearOperands::Computed;
   kernels.tf32 = asked("tf32");
+  kernels.asyncTensor = kernels.dtensor && asked("async_tensor");
   kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
   kernels.efficientTakesAll = atLeast(versionsOf(module).torch, "2.15");
   auto sets =

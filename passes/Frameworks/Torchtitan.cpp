@@ -45,6 +45,7 @@ public:
                                                         : LossKernel::Wide;
     k.lossOutside = true;
     k.selective = Selective::SecondMatmuls;
+    k.dtensor = true;
     return k;
   }
 

@@ -154,6 +154,7 @@ private:
     flag(value, "fp8", options.operands == LinearOperands::Fp8);
     flag(value, "mxfp8", options.operands == LinearOperands::Mxfp8);
     flag(value, "nvfp4", options.operands == LinearOperands::Nvfp4);
+    flag(value, "async_tensor", options.asyncTensor);
     flag(value, "tf32", options.tf32);
     flag(value, "flash_attention", options.flashAttention);
     SmallVector<StringRef> sets;

@@ -32,7 +32,8 @@ struct ImportOptions {
   /// over transformers' models.
   std::string trainer;
   frameworks::Versions versions;
-  bool compile = false; // a trainer's layers are under torch.compile
+  bool compile = false;     // a trainer's layers are under torch.compile
+  bool asyncTensor = false; // Kernels::asyncTensor
   /// torch.compile with Inductor: of the whole model (true), or of each layer
   /// by itself; who asks for it.
   std::optional<Setting<bool>> compiledWhole;

@@ -6,10 +6,12 @@
 #include "passes/StepModel/Float8.h"
 
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace accel {
 namespace {
@@ -48,10 +50,16 @@ public:
     dropCasts();
     findTurned();
     findProducts();
+    if (form.gathersInputs)
+      findGathers();
     old = graph.takeInstructions();
     std::vector<Instruction> &list = old.function.instructions;
     for (size_t i = 0; i < list.size(); ++i) {
       at = i;
+      if (narrowGathers.count(static_cast<int>(i))) {
+        gatherBits(std::move(list[i]));
+        continue;
+      }
       const auto found = roleOf.find(static_cast<int>(i));
       if (found == roleOf.end()) {
         add(std::move(list[i]), old.view[i]);
@@ -204,6 +212,44 @@ private:
     return -1;
   }
 
+  /// Gathers of which products alone read what they give.
+  void findGathers() {
+    const auto &list = function.instructions;
+    std::map<int, int> gatherOf; // by storage
+    std::set<int> others;
+    for (size_t i = 0; i < list.size(); ++i) {
+      const int position = static_cast<int>(i);
+      if (list[i].op == "sharding::all_gather") {
+        if (const auto exchange = plan::exchangeOf(list[i]);
+            exchange && exchange->axes.front() == "tp")
+          gatherOf[base(exchange->result)] = position;
+      } else if (!graph.view[i] && !roleOf.count(position)) {
+        for (const Arg &arg : list[i].args)
+          if (arg.kind == Arg::Kind::Tensor)
+            others.insert(base(arg.slot));
+      }
+    }
+    for (int slot : function.outputs)
+      others.insert(base(slot));
+    for (const Product &product : products)
+      for (int read : {product.input, product.gradient})
+        if (const auto found = gatherOf.find(read);
+            found != gatherOf.end() && !others.count(read))
+          narrowGathers.insert(found->second);
+  }
+
+  /// The rank's part is cast, and 8 bits are gathered.
+  void gatherBits(Instruction gather) {
+    where = gather.where;
+    const int result = gather.results.front();
+    gather.args.front().slot = cast(gather.args.front().slot, 1);
+    for (plan::Slot &slot : function.slots)
+      if (slot.base == base(result))
+        slot.dtype = DType::U8;
+    add(std::move(gather), /*view=*/false);
+    gatheredBits.insert(base(result));
+  }
+
   void add(Instruction instr, bool view) {
     if (own)
       own->push_back(static_cast<int>(function.instructions.size()));
@@ -262,6 +308,8 @@ private:
     // By the storage's dimension.
     const size_t axis = turned[slot] ? 1 - dim : dim;
     const int way = rows ? static_cast<int>(axis) : -1;
+    if (gatheredBits.count(base(slot)))
+      return slot;
     if (form.compiled)
       if (auto known = bits.find({base(slot), way}); known != bits.end())
         return alias(known->second, shapeOf(slot));
@@ -273,6 +321,10 @@ private:
     }
     int scale = make("aten::abs", {slot}, shape, function.slots[slot].dtype);
     scale = make("aten::amax", {scale}, scales, function.slots[slot].dtype);
+    if (rows)
+      function.instructions.back().args.push_back(number(way));
+    else if (form.gathersInputs)
+      scale = largestOfRanks(scale);
     scale = make("aten::_to_copy", {scale}, scales, DType::F64);
     scale = make("aten::clamp", {scale}, scales, DType::F64);
     scale = make("aten::reciprocal", {scale}, scales, DType::F64);
@@ -280,8 +332,8 @@ private:
     if (form.rowwise)
       for (const char *op : {"aten::log2", "aten::floor", "aten::exp2"})
         scale = make(op, {scale}, scales, DType::F32);
-    int wide = slot;
-    if (function.slots[slot].dtype != DType::F32)
+    int wide = slot; // registers of a compiled kernel
+    if (function.slots[slot].dtype != DType::F32 && !form.compiled)
       wide = make("aten::to", {slot}, shape, DType::F32); // not autocast's
     const int scaled =
         make("aten::mul.Tensor", {wide, scale}, shape, DType::F32);
@@ -291,6 +343,27 @@ private:
     if (!form.compiled)
       function.instructions.back().args.push_back(plan::tensorArg(scaled));
     bits[{base(slot), way}] = result;
+    return result;
+  }
+
+  static Arg number(int64_t value) {
+    Arg arg;
+    arg.kind = Arg::Kind::Int;
+    arg.intValue = value;
+    return arg;
+  }
+  /// DTensor's maximum of a tensor that ranks of tp share.
+  int largestOfRanks(int slot) {
+    Instruction reduce;
+    reduce.op = "sharding::all_reduce";
+    reduce.where = where;
+    Arg axis;
+    axis.kind = Arg::Kind::Text;
+    axis.text = "tp";
+    const int result = newSlot(shapeOf(slot), function.slots[slot].dtype);
+    reduce.args = {plan::tensorArg(slot), number(/*max=*/1), axis};
+    reduce.results = {result};
+    add(std::move(reduce), /*view=*/false);
     return result;
   }
 
@@ -320,7 +393,7 @@ private:
   /// `instr` as a product of 8-bit operands. Of torchao a bias is added
   /// afterwards.
   void multiply(Instruction instr, int left, int right,
-                const std::vector<int> &held) {
+                const std::vector<int> &held, bool scalesAfter = false) {
     const auto [wideLeft, wideRight] = operands(instr);
     const int result = instr.results.front();
     const int bias = adds(instr) ? instr.args.front().slot : -1;
@@ -333,13 +406,15 @@ private:
       product.args.push_back(plan::tensorArg(bias));
     for (int slot : held)
       product.args.push_back(plan::tensorArg(slot));
-    if (after)
+    if (after || scalesAfter)
       product.results = {
           newSlot(shapeOf(result), function.slots[result].dtype)};
     product.movedBytes = plan::elementsOf(shapeOf(wideLeft)) +
                          plan::elementsOf(shapeOf(wideRight)) + bytesOf(result);
     const int sum = product.results.front();
     add(std::move(product), /*view=*/false);
+    if (scalesAfter)
+      return scale(sum, result);
     if (!after)
       return;
     Instruction plus;
@@ -349,6 +424,25 @@ private:
     plus.results = {result};
     plus.movedBytes = 2 * bytesOf(result) + bytesOf(bias);
     add(std::move(plus), /*view=*/false);
+  }
+
+  /// addmm_float8_unwrapped: CUTLASS's kernel with a scale for each row is slow
+  /// without fast accumulation, which only the forward has, so that cuBLAS's
+  /// multiplies and the scales are applied to what it gives.
+  void scale(int product, int result) {
+    Instruction times;
+    times.op = "aten::mul.Tensor";
+    times.where = where;
+    times.args = {plan::tensorArg(product)};
+    times.results = {result};
+    times.movedBytes = 2 * bytesOf(result);
+    if (!form.compiled) { // the product of the scales is a matrix
+      const int scales =
+          make("aten::mul.Tensor", {}, shapeOf(result), DType::F32);
+      times.args.push_back(plan::tensorArg(scales));
+      times.movedBytes += bytesOf(scales);
+    }
+    add(std::move(times), /*view=*/false);
   }
 
   void replace(Instruction instr, Kind kind, Product &product) {
@@ -377,7 +471,7 @@ private:
       }
       product.heldGradient = grad;
       product.heldWeight = form.gathered ? -1 : w;
-      return multiply(std::move(instr), grad, relaid(w), {});
+      return multiply(std::move(instr), grad, relaid(w), {}, form.rowwise);
     }
     case Kind::GradWeight: {
       std::vector<int> held;
@@ -391,7 +485,8 @@ private:
         return add(std::move(instr), /*view=*/false);
       }
       const int a = cast(left, 1), b = cast(right, 0);
-      return multiply(std::move(instr), relaid(a), relaid(b), held);
+      return multiply(std::move(instr), relaid(a), relaid(b), held,
+                      form.rowwise);
     }
     }
   }
@@ -446,6 +541,8 @@ private:
   std::map<int, Role> roleOf;              // by instruction
   std::map<std::pair<int, int>, int> bits; // by storage and dimension
   std::vector<bool> turned;                // by slot of the old list
+  std::set<int> narrowGathers;             // instructions
+  std::set<int> gatheredBits;              // storages
   std::vector<int> *own = nullptr; // where the layer's instructions are noted
   std::string where;
   size_t at = 0;

@@ -35,6 +35,10 @@ struct Float8Form {
   bool gathered = false;
   /// FSDP2: TransformerEngine saves no copy of a gathered weight.
   bool dropsWeights = false;
+  /// Ranks of tp cast their part of what they gather (PrepareFloat8ModuleInput,
+  /// NoopFwToFloat8BwDynamic of torchao/float8/float8_tensor_parallel.py), with
+  /// the largest value of all ranks. Of one scale for each tensor.
+  bool gathersInputs = false;
   /// torch.compile casts what two products read once.
   bool compiled = false;
 };

@@ -8,6 +8,7 @@
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/StepModel/SegmentOrder.h"
+#include "passes/StepModel/TensorExchanges.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Operands.h"
 
@@ -39,7 +40,7 @@ public:
     findUses();
     waitForFourBits();
     if (layers.overlapsTensor)
-      overlapTensor();
+      overlapTensor(graph, TensorOverlap::UserBuffers, *target);
     overlapContext();
   }
 
@@ -294,56 +295,6 @@ private:
                ? graph.waits[i]
                : exchangeSeconds(function, function.instructions[i], graph.mesh,
                                  graph.ranksPerNode, *target);
-  }
-
-  /// The matmuls that an exchange runs beside: those that read what it gathers,
-  /// or made what it scatters.
-  std::vector<int> beside(int i, const plan::Exchange &exchange) const {
-    std::vector<int> found;
-    if (exchange.kind == ExchangeKind::AllGather) {
-      for (int reader : readers[base(exchange.result)])
-        if (isMatmul(reader) && graph.forward[reader] == graph.forward[i])
-          found.push_back(reader);
-      return found;
-    }
-    // Through sums of several layers' gradients.
-    std::vector<int> open = {base(exchange.value)};
-    while (!open.empty()) {
-      const int made = maker[open.back()];
-      open.pop_back();
-      if (made < 0 || graph.forward[made] != graph.forward[i])
-        continue;
-      if (isMatmul(made))
-        found.push_back(made);
-      else if (function.instructions[made].op.starts_with("aten::add"))
-        forEachSlot(function.instructions[made],
-                    [&](int slot) { open.push_back(base(slot)); });
-    }
-    return found;
-  }
-
-  void overlapTensor() {
-    std::map<int, double> left; // seconds of a matmul that hide nothing yet
-    const auto pieces =
-        static_cast<double>(std::max<int64_t>(1, graph.mesh.size("tp")));
-    for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
-      const auto exchange = exchangeAt(i, "tp");
-      if (!exchange || (exchange->kind != ExchangeKind::AllGather &&
-                        exchange->kind != ExchangeKind::ReduceScatter))
-        continue;
-      const double all = waitOf(i);
-      double hidden = 0;
-      for (int matmul : beside(i, *exchange)) {
-        double &free =
-            left.try_emplace(matmul, secondsOf(matmul)).first->second;
-        const double part = std::min(free, all * (1 - 1 / pieces) - hidden);
-        if (part <= 0)
-          continue;
-        free -= part;
-        hidden += part;
-      }
-      graph.waits[i] = all - hidden * target->overlap;
-    }
   }
 
   /// Each step's keys come while the step before it computes.

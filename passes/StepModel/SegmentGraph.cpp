@@ -172,13 +172,16 @@ private:
         variant.savedInputBytes += storages[base(function.inputs[i])].bytes;
   }
 
-  double seconds(int i) const {
+  double seconds(int i, bool again = false) const {
     return target ? opSeconds(function, function.instructions[i], *target) +
-                        exchanged(i)
+                        exchanged(i, again)
                   : 0;
   }
   /// Whoever reads what was exchanged waits for it.
-  double exchanged(int i) const {
+  double exchanged(int i, bool again) const {
+    if (again && mode == EagerMode::Pointwise && !graph.repeatWaits.empty() &&
+        graph.repeatWaits[i] >= 0)
+      return graph.repeatWaits[i];
     if (!graph.waits.empty() && graph.waits[i] >= 0)
       return graph.waits[i];
     return exchangeSeconds(function, function.instructions[i], graph.mesh,
@@ -314,9 +317,9 @@ private:
             emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
           }
         notePeak(level, 0, emitInside(instr));
-        variant.recomputeSeconds += seconds(i);
-        variant.backwardSeconds += seconds(i);
-        backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
+        const double own = seconds(i, /*again=*/true);
+        variant.recomputeSeconds += own, variant.backwardSeconds += own;
+        backwardQueue.add(graph, i, own, target, variant.backwardOps,
                           variant.backwardViews);
       }
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
@@ -354,14 +357,14 @@ private:
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       const bool twice = mode != EagerMode::None && graph.forward[i] &&
                          !kept[i] && static_cast<int>(i) <= lastSaved;
-      const double wait = exchanged(static_cast<int>(i));
       if (graph.forward[i]) {
         forward.instructions.push_back(function.instructions[i]);
-        variant.compiledForwardSeconds += wait;
+        variant.compiledForwardSeconds += exchanged(static_cast<int>(i), false);
       }
       if (!graph.forward[i] || twice) {
         backward.instructions.push_back(function.instructions[i]);
-        variant.compiledBackwardSeconds += wait;
+        variant.compiledBackwardSeconds +=
+            exchanged(static_cast<int>(i), twice);
       }
     }
     variant.compiledForwardSeconds += fusedCost(forward, *target).seconds;

@@ -76,6 +76,9 @@ struct SegmentGraph {
   /// exchange, where they are others than its axes say (experts' ranks are
   /// none, matmuls hide a part); below 0: as they say. Empty: all are.
   std::vector<double> waits;
+  /// The same where the forward is repeated and `pointwise` keeps some of the
+  /// matmuls that hide it. Empty: as `waits`.
+  std::vector<double> repeatWaits;
   /// What torch.compile would make of it is counted too.
   bool fuses = true;
   /// By instruction; empty: each launches one kernel, views none.

@@ -19,8 +19,9 @@ void SegmentGraph::insert(size_t at, const plan::Instruction &instruction,
   pointwiseKeeps.insert(pointwiseKeeps.begin() + position, false);
   if (!child.empty())
     child.insert(child.begin() + position, ofChild);
-  if (!waits.empty())
-    waits.insert(waits.begin() + position, -1);
+  for (auto *seconds : {&waits, &repeatWaits})
+    if (!seconds->empty())
+      seconds->insert(seconds->begin() + position, -1);
   if (!host.empty())
     host.insert(host.begin() + position, HostWork());
 }
@@ -36,6 +37,7 @@ SegmentGraph SegmentGraph::takeInstructions() {
   child.clear();
   pointwiseKeeps.clear();
   waits.clear();
+  repeatWaits.clear();
   host.clear();
   return old;
 }

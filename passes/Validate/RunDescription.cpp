@@ -177,8 +177,10 @@ private:
       refuse(axes.tensor, "tensor");
       refuse(axes.context, "context");
     }
-    if (!megatron)
+    if (!megatron && run.source != Source::Torchtitan)
       refuse(axes.stages, "pipeline");
+    if (!megatron && axes.stages > 1 && has(sharding, "interleaved"))
+      skip("interleaved stages under FSDP2 are not modelled");
     auto divides = [&](int64_t ranks, const char *name, int64_t size) {
       if (size > 1 && row.gpus.value_or(ranks) % ranks)
         skip(std::string(name) + " parallelism (" + std::to_string(size) +
@@ -187,11 +189,8 @@ private:
     divides(axes.tensor, "tensor", axes.tensor);
     divides(axes.tensor * axes.context, "context", axes.context);
     divides(axes.tensor * axes.context * axes.stages, "pipeline", axes.stages);
-    if (has(sharding, "asynctp") || has(lower(row.precision), "asynctp"))
-      skip("asynchronous tensor parallelism (matmuls cut into pieces that are "
-           "exchanged while the next is computed) is not modelled");
-    else if (axes.tensor > 1 && !megatron && has(lower(row.precision), "fp8"))
-      skip("fp8 of matmuls that are split over ranks is not modelled");
+    run.asyncTensor = run.source == Source::Torchtitan &&
+                      (has(sharding, "asynctp") || has(precision, "asynctp"));
     if (!megatron && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
     return axes;
@@ -277,9 +276,16 @@ private:
       s.offloadParameters = !has(sharding, "optimizer");
     }
     // Sequences, micro-batches, accumulation.
-    if (!row.sequence)
+    std::optional<int64_t> sequence = row.sequence;
+    if (!sequence && run.source == Source::Torchtitan &&
+        has(lower(row.model), "llama3")) {
+      sequence = 8192;
+      assume("sequences of 8192 tokens, as torchtitan's configurations of "
+             "Llama 3 have (train_configs)");
+    }
+    if (!sequence)
       skip("the sequence length is not stated");
-    run.sequenceLength = row.sequence.value_or(1);
+    run.sequenceLength = sequence.value_or(1);
     int64_t micro = row.microBatch.value_or(0);
     if (!micro && run.source == Source::FmsFsdp) {
       micro = 2;
@@ -294,8 +300,19 @@ private:
       skip("the micro-batch is not stated");
       micro = 1;
     }
+    // torchtitan cuts the batch of a rank into as many micro-batches as there
+    // are stages (build_pipeline_schedule of pipelining_utils.py).
+    const bool cut = stages > 1 && run.source == Source::Torchtitan;
+    if (cut && micro % stages != 0)
+      skip("a batch of " + std::to_string(micro) +
+           " does not divide into micro-batches of " + std::to_string(stages) +
+           " stages");
+    if (cut)
+      micro = std::max<int64_t>(1, micro / stages);
     run.microBatch = micro;
     const int64_t perStep = micro * gpus;
+    if (cut)
+      s.accumulation = stages;
     if (row.globalBatch && *row.globalBatch > perStep)
       s.accumulation =
           std::max<int64_t>(1, static_cast<int64_t>(std::llround(
@@ -390,6 +407,14 @@ private:
     const std::string compile = lower(row.compile);
     run.compiled = compile == "y" || compile == "yes" || compile == "true" ||
                    compile == "1";
+    // Its documents have both under torch.compile alone (docs/float8.md; "Async
+    // TP requires --training.compile").
+    if (compile.empty() && run.source == Source::Torchtitan &&
+        (run.asyncTensor || run.fp8Training)) {
+      run.compiled = true;
+      assume("layers are compiled, as torchtitan runs fp8 and asynchronous "
+             "tensor parallelism");
+    }
     const std::string attention = lower(row.attention);
     for (const char *slow : {"torch", "eager", "math"})
       if (attention == slow)

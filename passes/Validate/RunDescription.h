@@ -101,6 +101,7 @@ struct Run {
   std::optional<plan::DType> reduce; // of the precision policy
   bool autocast = false;
   bool compiled = false;
+  bool asyncTensor = false; // exchanges of tp beside matmuls, by torch
   LinearOperands operands = LinearOperands::Computed;
   /// Of torchao, under torchtitan; other trainers' operands are a rate of
   /// matmuls.

@@ -212,6 +212,7 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   import.prefetchForward = import.prefetchBackward = 1;
   import.checkpointDtype = run.parameters;
   import.compile = run.compiled;
+  import.asyncTensor = run.asyncTensor;
   if (run.fp8Training)
     import.fp8Training = Setting<Fp8Training>{.value = *run.fp8Training};
   else

@@ -108,7 +108,7 @@ static std::string whyNot(const PlanInputs &inputs) {
   if (inputs.executor == FrameworkKind::Megatron)
     return "torch.compile of Megatron-LM's model";
   const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
-  if (mesh.ranksPerSample() > 1)
+  if (mesh.ranksPerSample() > 1 && inputs.trainer.empty())
     return "what a compiled layer saves of tensors that are split over ranks";
   if (inputs.job.quantization)
     return "what a compiled layer saves beside quantised weights";

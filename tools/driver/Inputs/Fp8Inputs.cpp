@@ -64,7 +64,7 @@ public:
       return refuse("fp8 of a model that is frozen in part is not counted",
                     "train all of it, or compute in bf16");
     const plan::Mesh &mesh = *inputs.job.accelerate.mesh;
-    if (mesh.size("tp") > 1)
+    if (mesh.size("tp") > 1 && inputs.trainer.empty())
       return refuse("fp8 of matmuls that are split over ranks is not counted",
                     "leave tp out, or compute in bf16");
     if (!inputs.model.config())

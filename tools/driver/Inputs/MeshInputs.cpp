@@ -10,6 +10,7 @@
 #include "frontends/ModuleTree/ModuleTree.h"
 #include "passes/PipelineSchedules/Schedule.h"
 #include "runtime/plan/Chunks.h"
+#include "tools/driver/Inputs/CompileInputs.h"
 
 #include <algorithm>
 
@@ -99,7 +100,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
                      "pipeline parallelism " + what + " is not planned", fix));
     return false;
   };
-  if (inputs.executor != FrameworkKind::AccelRun)
+  const bool titan =
+      !inputs.trainer.empty() && inputs.executor == FrameworkKind::Fsdp2;
+  if (inputs.executor != FrameworkKind::AccelRun && !titan)
     return refuse(std::string("under ") + toString(inputs.executor),
                   "leave pp at 1, or plan for accel-run");
   if (inputs.job.quantization)
@@ -115,6 +118,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
     return true;
   const int64_t layers = tree->sizes.layers;
   const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
+  if (titan && *chunks > 1)
+    return refuse("of several chunks a stage under torchtitan",
+                  "leave pipeline_chunks out, or plan for accel-run");
   if (*chunks > 1) {
     pipeline::Problem problem;
     problem.kind =
@@ -186,8 +192,30 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
   return false;
 }
 
+/// torchtitan: "Async TP requires --training.compile"; and ranks to exchange.
+static void checkAsyncTensor(const PlanInputs &inputs,
+                             DiagnosticEngine &engine) {
+  const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
+  const bool titan = inputs.trainer == "torchtitan";
+  const char *needs = !titan                 ? "--executor torchtitan"
+                      : mesh->size("tp") < 2 ? "ranks of tp"
+                      : !compiledWhole(inputs)
+                          ? "--compile, as torchtitan's option does"
+                          : nullptr;
+  if (!needs)
+    return;
+  Diagnostic d;
+  d.code = "invalid-value";
+  d.file = "<options>";
+  d.key = "--async-tp";
+  d.message = std::string("--async-tp needs ") + needs;
+  engine.report(std::move(d));
+}
+
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                     DiagnosticEngine &engine) {
+  if (options.asyncTensor)
+    checkAsyncTensor(inputs, engine);
   const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
   const Setting<bool> &sequence = inputs.job.sequenceParallel;
   if (sequence.value && inputs.executor != FrameworkKind::AccelRun)
@@ -196,7 +224,8 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
         std::string("sequence parallelism is what accel-run does, and not ") +
             toString(inputs.executor) + " under accelerate",
         "leave sequence_parallel out, or plan for accel-run"));
-  if (inputs.job.ownMesh && inputs.executor != FrameworkKind::AccelRun)
+  const bool asked = inputs.job.ownMesh && inputs.trainer.empty();
+  if (asked && inputs.executor != FrameworkKind::AccelRun)
     engine.report(diagnosticAt(
         mesh, Severity::Error, notSupportedCode,
         std::string("the mesh of a job file is accel-run's, and not that of ") +

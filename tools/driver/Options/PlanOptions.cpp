@@ -210,6 +210,10 @@ void addExecutorOptions(Arguments &a, PlanOptions &o) {
            "judge the YAML as this version (default 1.15.0)");
   a.option("--torch-version", o.torchVersion, textValue("V"),
            "judge the executor as of this torch (default 2.15)");
+  a.flag("--async-tp", o.asyncTensor,
+         "torchtitan: ranks of tp exchange beside matmuls "
+         "(enable_async_tensor_parallel)")
+      .saidByModule();
   a.option(
        "--accumulation", o.keepUnsharded,
        choiceValue<bool>({{"reduce_each", false}, {"keep_unsharded", true}}),

@@ -88,8 +88,10 @@ struct PlanOptions {
   std::string trainer; // over it (frameworks::findTrainer); empty: none
   std::string accelerateVersion = "1.15.0";
   std::optional<std::string> torchVersion; // unset: the newest that is modelled
-  std::optional<bool> keepUnsharded;       // gradients while accumulating
-  std::optional<int64_t> prefetch;         // units gathered ahead
+  /// torchtitan's experimental.enable_async_tensor_parallel.
+  bool asyncTensor = false;
+  std::optional<bool> keepUnsharded;            // gradients while accumulating
+  std::optional<int64_t> prefetch;              // units gathered ahead
   std::optional<int64_t> activationBudgetBytes; // of all layers together
 
   //===--- Search ---------------------------------------------------------===//

@@ -77,6 +77,13 @@ ImportOptions importOptions(const PlanInputs &inputs,
       *script.attention == AttentionKernel::FlashAttention3;
   import.compiledWhole = compiledWhole(inputs);
   import.replaysGraphs = replaysGraphs(inputs).has_value();
+  // torchtitan compiles each block of its own model (apply_compile).
+  if (import.compiledWhole && !import.trainer.empty()) {
+    import.compile = true;
+    import.compiledWhole.reset();
+    import.replaysGraphs = false;
+  }
+  import.asyncTensor = options.asyncTensor;
   import.fp8Training = fp8Training(inputs);
   if (inputs.job.lossChunks.written())
     import.lossChunks = inputs.job.lossChunks.value;
