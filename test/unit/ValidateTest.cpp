@@ -183,23 +183,18 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
   const std::vector<std::pair<std::function<void(RunRow &)>, std::string>>
       cases = {
           {[](RunRow &r) { r.tensorParallel = 3; }, "does not divide"},
-          {[](RunRow &r) {
-             r.tensorParallel = 8;
-             r.sharding = "FSDP2=1+asyncTP";
-           },
-           "asynchronous tensor parallelism"},
-          {[](RunRow &r) {
-             r.tensorParallel = 8;
-             r.precision = "fp8";
-           },
-           "fp8 of matmuls that are split"},
           {[](RunRow &r) { r.precision = "nvfp4"; }, "4-bit operands"},
-          {[](RunRow &r) { r.pipelineParallel = 2; }, "pipeline"},
+          {[](RunRow &r) {
+             r.framework = "fsdp2";
+             r.pipelineParallel = 2;
+           },
+           "pipeline"},
           {[](RunRow &r) { r.contextParallel = 3; }, "context"},
           {[](RunRow &r) { r.model = "own-moe"; }, "mixture"},
           {[](RunRow &r) { r.gpu = "GH200"; }, "no target file for 'GH200'"},
           {[](RunRow &r) { r.gpus.reset(); }, "number of GPUs"},
-          {[](RunRow &r) { r.sequence.reset(); }, "sequence length"},
+          {[](RunRow &r) { r.framework = "fsdp2", r.sequence.reset(); },
+           "sequence length"},
           {[](RunRow &r) { r.microBatch = 1 << 20, r.sequence = 1 << 30; },
            "1e9 tokens"},
           {[](RunRow &r) { r.gpus = int64_t(1) << 40; }, "more GPUs"},
@@ -387,17 +382,24 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   }
   const ValidationResult result = validateRuns(own, shipped);
   SCOPED_TRACE(tableOf(result));
-  EXPECT_GE(result.all.modelled, 128);
+  EXPECT_GE(result.all.modelled, 139);
   EXPECT_EQ(result.all.doNotFit, 0);
-  EXPECT_GE(result.all.memory.count, 7);
-  EXPECT_LT(result.all.memory.mean, 0.0105);
-  EXPECT_LT(result.all.memory.most, 0.024);
+  EXPECT_GE(result.all.memory.count, 11);
+  // Of torchtitan with tp and stages less is counted than was measured.
+  EXPECT_LT(result.all.memory.median, 0.018);
+  EXPECT_LT(result.all.memory.mean, 0.06);
+  EXPECT_LT(result.all.memory.most, 0.21);
+  const ValidationResult titan = validateRuns(own, shipped, "tt");
+  EXPECT_EQ(titan.all.modelled, 19);
+  EXPECT_LT(titan.all.speed.median, 0.056);
+  EXPECT_LT(titan.all.speed.mean, 0.062);
+  EXPECT_LT(titan.all.speed.most, 0.24);
   // Segments without a fitted constant.
-  EXPECT_EQ(result.all.replayed.count, 4);
-  EXPECT_LT(result.all.replayed.mean, 0.03);
-  EXPECT_LT(result.all.replayed.most, 0.05);
-  EXPECT_LT(result.all.speed.median, 0.035);
-  EXPECT_LT(result.all.speed.mean, 0.047);
+  EXPECT_EQ(result.all.replayed.count, 5);
+  EXPECT_LT(result.all.replayed.mean, 0.04);
+  EXPECT_LT(result.all.replayed.most, 0.09);
+  EXPECT_LT(result.all.speed.median, 0.0365);
+  EXPECT_LT(result.all.speed.mean, 0.049);
   EXPECT_GT(result.all.rankCorrelation, 0.9975);
   for (const FamilyResult &family : result.families)
     EXPECT_LT(family.speed.median, 0.09) << family.name;

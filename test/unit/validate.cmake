@@ -2,6 +2,7 @@ if(TARGET AccelValidate)
   accel_unit_test(validate-test ${CMAKE_CURRENT_LIST_DIR}/ValidateTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/RunTableTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/TrainersTest.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/TorchtitanMeshTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/MegatronTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/MegatronExpertsTest.cpp MLIR
     LINK AccelValidate)

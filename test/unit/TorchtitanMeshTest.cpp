@@ -1,0 +1,181 @@
+//===- TorchtitanMeshTest.cpp - torchtitan's tp and stages ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/Megatron.h"
+#include "passes/FrameworkSteps/StepEvaluator.h"
+#include "passes/PipelineSchedules/Simulate.h"
+#include "test/unit/DecidedRows.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::validate;
+
+namespace {
+
+RunRow splitRow() {
+  RunRow row = plainRow();
+  row.model = "llama3.1-8b";
+  row.gpus = 64;
+  row.tensorParallel = 8;
+  row.sharding = "FSDP2=8";
+  row.microBatch = 4;
+  row.globalBatch = 32;
+  row.checkpointing = "full";
+  row.compile = "Y";
+  row.layers = 2;
+  return row;
+}
+
+const SegmentVariant &layerOf(const DecidedStep &step) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer)
+      return step.model->kinds[step.model->calls[c].kind]
+          .variants[step.candidate.variants[c]];
+  static const SegmentVariant none;
+  return none;
+}
+double forwardSeconds(const RunRow &row) {
+  return layerOf(stepOf(row)).compiledForwardSeconds;
+}
+double backwardSeconds(const RunRow &row) {
+  return layerOf(stepOf(row)).compiledBackwardSeconds;
+}
+
+/// Tokens are the second dimension of several samples: DTensor copies what it
+/// gathers and scatters, and of one sample it does not.
+TEST(Torchtitan, DtensorCopiesSeveralSamples) {
+  RunRow several = splitRow(), one = splitRow();
+  one.microBatch = 1;
+  one.sequence = 4 * 8192;
+  auto exchanged = [](RunRow row) { // what is no attention
+    row.attention = "sdpa";
+    const double all = forwardSeconds(row);
+    row.tensorParallel = 1;
+    row.gpus = 8;
+    return all - forwardSeconds(row) / 8;
+  };
+  // Two gathers and two scatters of 4 x 8192 x 4096 in 16 bits, each copied.
+  const double bytes = 4.0 * 8192 * 4096 * 2;
+  const Target &target = *shipped("h100-sxm-80gb");
+  const double copies = 4 * 2 * bytes / target.memoryBytesPerSecond;
+  EXPECT_NEAR(exchanged(several) - exchanged(one), copies, 0.35 * copies);
+}
+
+/// A gather hides behind the products that read it, a scatter behind the one
+/// that made it; what is kept of the forward hides nothing when it is repeated.
+TEST(Torchtitan, ExchangesRunBesideMatmuls) {
+  RunRow row = splitRow(), async = splitRow();
+  async.sharding = "FSDP2=8+asyncTP";
+  EXPECT_LT(forwardSeconds(async), 0.9 * forwardSeconds(row));
+  const double all = backwardSeconds(row) - backwardSeconds(async);
+  row.checkpointing = async.checkpointing = "selective-op";
+  const double kept = backwardSeconds(row) - backwardSeconds(async);
+  EXPECT_GT(kept, 0);
+  EXPECT_LT(kept, all);
+  async.compile = "N";
+  EXPECT_TRUE(interpret(async).asyncTensor);
+}
+
+/// torchao's tensorwise recipe gathers 8 bits, rowwise 16.
+TEST(Torchtitan, GathersOfTensorwiseFp8HaveEightBits) {
+  RunRow row = splitRow();
+  row.checkpointing = "none";
+  auto saved = [&](const char *precision) {
+    row.precision = precision;
+    return layerBytes(stepOf(row));
+  };
+  // The gathered inputs of attention and of the gated MLP.
+  const double tokens = 4 * 8192, gathered = 2 * tokens * 4096;
+  // One scale serves both products of an input, so that 8 bits of it are kept:
+  // of the last product's in place of 16, of the attention's result beside 16,
+  // which its own backward reads.
+  const double inner = tokens * (14336 - 4096) / 8;
+  EXPECT_NEAR(saved("fp8-rowwise") - saved("fp8-tensorwise"), gathered + inner,
+              0.001 * gathered);
+  RunRow wide = splitRow(), narrow = splitRow();
+  wide.precision = "fp8-rowwise";
+  narrow.precision = "fp8-tensorwise";
+  EXPECT_LT(forwardSeconds(narrow), forwardSeconds(wide));
+}
+
+//===--- Stages -----------------------------------------------------------===//
+
+RunRow stagedRow() {
+  RunRow row = splitRow();
+  row.gpus = 128;
+  row.tensorParallel = 2;
+  row.pipelineParallel = 8;
+  row.sharding = "FSDP2=8+1F1B";
+  row.microBatch = 16;
+  row.globalBatch = 128;
+  row.layers = 16;
+  return row;
+}
+
+TEST(Torchtitan, BatchesAreCutIntoAsManyAsStages) {
+  const validate::Run run = interpret(stagedRow());
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_EQ(run.accumulation, 8);
+  EXPECT_EQ(run.microBatch, 2);
+  RunRow odd = stagedRow();
+  odd.microBatch = 12;
+  EXPECT_NE(interpret(odd).skipped.find("does not divide"), std::string::npos);
+  odd = stagedRow();
+  odd.sharding += "+interleaved";
+  EXPECT_NE(interpret(odd).skipped.find("interleaved"), std::string::npos);
+}
+
+/// Stages are gathered once a step and hold gradients of all their layers from
+/// the first backward on.
+TEST(Torchtitan, StagesOfFsdp2) {
+  const DecidedStep step = stepOf(stagedRow());
+  ASSERT_TRUE(isPipelined(step.candidate));
+  for (bool reshards : step.candidate.reshardAfterForward)
+    EXPECT_FALSE(reshards);
+  const Target &target = *shipped("h100-sxm-80gb");
+  StepEvaluator evaluator(*step.model, target);
+  const StepPrediction whole = evaluator.evaluate(step.candidate, true);
+  double elements = 0;
+  for (const StepParameter &parameter : step.model->parameters)
+    elements += static_cast<double>(parameter.numel());
+  const double stage = elements / 8; // roughly: the ends have the tables
+  const auto held = [&](Holding holding) {
+    return static_cast<double>(whole.atPeak[static_cast<int>(holding)]);
+  };
+  EXPECT_GT(held(Holding::Gathered), 0.5 * stage * 2);
+  EXPECT_LT(held(Holding::Gathered), 3 * stage * 2);
+  EXPECT_GT(held(Holding::Gradients), held(Holding::Gathered) * 1.5);
+  // 1F1B with as many micro-batches as stages: n - 1 of 2 n - 1 are idle.
+  const auto simulated = simulateStages(*step.model, target, step.candidate);
+  EXPECT_EQ(simulated.problem.microBatches, 8);
+  EXPECT_GT(whole.stepSeconds, 1.5 * whole.computeSeconds);
+  EXPECT_LT(whole.stepSeconds, 2.6 * whole.computeSeconds);
+}
+
+/// generate_split_points gives what cannot be divided to the stages after the
+/// first; later releases count the ends as layers.
+TEST(Torchtitan, LayersOfStages) {
+  const DecidedStep step = stepOf(stagedRow());
+  auto layers = [&](int stages, const char *torch) {
+    Candidate candidate = step.candidate;
+    candidate.mesh.resize("pp", stages);
+    candidate.torchVersion = torch;
+    std::vector<int> counts;
+    for (const auto &[first, end] : stagesOf(*step.model, candidate)) {
+      counts.push_back(0);
+      for (int c = first; c < end; ++c)
+        counts.back() += step.model->calls[c].layer;
+    }
+    return counts;
+  };
+  EXPECT_EQ(layers(8, "2.6"), std::vector<int>(8, 2));
+  EXPECT_EQ(layers(3, "2.6"), (std::vector<int>{5, 6, 5}));
+  EXPECT_EQ(layers(4, "2.10"), (std::vector<int>{4, 5, 4, 3}));
+  EXPECT_EQ(layers(3, "2.10"), (std::vector<int>{5, 6, 5}));
+  EXPECT_TRUE(layers(20, "2.6").empty());
+}
+
+} // namespace
