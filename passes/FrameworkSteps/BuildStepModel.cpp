@@ -294,8 +294,7 @@ private:
     megatron.count(model, parameters, kind);
     const int index = static_cast<int>(model.kinds.size());
     model.kinds.push_back(std::move(kind));
-    kinds[key] = index;
-    return index;
+    return kinds[key] = index;
   }
 
   SegmentGraph emptyGraph() const {

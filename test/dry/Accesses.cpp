@@ -93,9 +93,23 @@ void addRanges(const at::RecordFunction &function, Call &call) {
   }
 }
 
+/// Tensors of Python's own classes (DTensor) have no memory: what their class
+/// makes of an operator is called with plain ones, and seen then.
+bool isOfPython(const at::RecordFunction &function) {
+  bool found = false;
+  for (const c10::IValue &input : function.inputs())
+    forTensors(input, [&](const at::Tensor &t) {
+      found |= t.defined() && t.key_set().has(c10::DispatchKey::Python);
+    });
+  return found;
+}
+struct OfPython : at::ObserverContext {};
+
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &function) {
   if (Unobserved::active())
     return nullptr;
+  if (function.scope() == at::RecordScope::FUNCTION && isOfPython(function))
+    return std::make_unique<OfPython>();
   DryGpu &gpu = DryGpu::get();
   if (function.scope() == at::RecordScope::USER_SCOPE) {
     Lock lock(gpu.mutex);
@@ -115,8 +129,8 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &function) {
   return nullptr;
 }
 
-void end(const at::RecordFunction &function, at::ObserverContext *) {
-  if (Unobserved::active())
+void end(const at::RecordFunction &function, at::ObserverContext *context) {
+  if (Unobserved::active() || context)
     return;
   DryGpu &gpu = DryGpu::get();
   if (function.scope() == at::RecordScope::USER_SCOPE) {

@@ -249,4 +249,23 @@ ncclResult_t ncclAlltoAll(const void *from, void *to, size_t count,
              ncclSum, comm, stream);
 }
 
+/// The root's message to every other rank.
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count,
+                           ncclDataType_t type, int root, ncclComm_t comm,
+                           cudaStream_t stream) {
+  const Exchange &exchange = made(comm).exchange;
+  if (exchange.rank() != root)
+    return add({false, to, count, type, root, comm, stream});
+  if (computesValues() && from != to)
+    std::memcpy(to, from, count * c10::elementSize(typeOf(type)));
+  for (int peer = 0; peer < exchange.size(); ++peer)
+    if (peer != root)
+      add({true, const_cast<void *>(from), count, type, peer, comm, stream});
+  return ncclSuccess;
+}
+ncclResult_t ncclBcast(void *data, size_t count, ncclDataType_t type, int root,
+                       ncclComm_t comm, cudaStream_t stream) {
+  return ncclBroadcast(data, data, count, type, root, comm, stream);
+}
+
 } // extern "C"

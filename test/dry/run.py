@@ -40,6 +40,7 @@ import drive  # noqa: E402
 import gpu_jobs  # noqa: E402
 import harness  # noqa: E402  (test/parity, by cases)
 import prepare_cases  # noqa: E402
+import stages  # noqa: E402
 import steps_table  # noqa: E402
 import trainer  # noqa: E402
 
@@ -233,23 +234,6 @@ def examine_segments(tools, case):
     return f"{' '.join(text)} of the peak, to the byte"
 
 
-def as_profiled(tools, folder, plan, ranks):
-    """Each instruction of a run that is profiled has the bytes that the plan says,
-    or above them what NCCL still holds of a message."""
-    path = os.path.join(folder, "trace.json")
-    tools.run_dry(os.path.join(folder, "gpu.json"), ranks, folder, "--profile", path)
-    with open(path, encoding="utf-8") as f:
-        trace = json.load(f)
-    count = {1: 0, 2: 0}  # by stage
-    for event in trace["traceEvents"]:
-        own = event.get("args", {})
-        if event["ph"] == "X" and "measured_own_bytes" in own:
-            check(own["predicted_own_bytes"] <= own["measured_own_bytes"]
-                  <= plan["stages"][event["pid"] - 1]["own_peak_bytes"], event)
-            count[event["pid"]] += 1
-    check(min(count.values()) > 20, f"instructions in the trace: {count}")
-
-
 def examine(tools, case, table, update):
     """What is to be said of a case that holds; Wrong where it does not."""
     title = cases.name(case)
@@ -286,7 +270,7 @@ def examine(tools, case, table, update):
         check(not wrong, "a step has changed (--update where that is meant):\n"
               + "\n".join(wrong))
     if plan.get("stages"):
-        as_profiled(tools, folder, plan, ranks)
+        check(not (wrong := stages.profile(tools, folder, plan, ranks)), wrong)
     shutil.rmtree(folder)
     return counts, f"losses within {worst:.1e}, {counts['launches']} launches"
 

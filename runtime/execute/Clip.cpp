@@ -1,0 +1,109 @@
+//===- Clip.cpp - Norms of gradients and what follows from them -----------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "runtime/execute/Executor.h"
+
+#include "runtime/tensors/Kernels.h"
+#include "runtime/tensors/Tensors.h"
+
+#include <cmath>
+
+namespace accel::run {
+
+void Executor::sumSquares() {
+  std::vector<at::Tensor> sums = squareSums;
+  if (job.offload.states)
+    for (at::Tensor &sum : sums)
+      sum = hostScalar(0, c10::ScalarType::Double);
+  for (at::Tensor &sum : sums)
+    sum.zero_();
+  for (size_t i = 0; i < units.size(); ++i) {
+    if (!squares[i].empty())
+      awaitGradients(static_cast<int>(i));
+    for (const Squares &range : squares[i])
+      if (range.begin < range.end)
+        addSquares(gradientOf(static_cast<int>(i))
+                       .narrow(0, range.begin, range.end - range.begin),
+                   sums[range.set]);
+  }
+  if (job.offload.states)
+    for (size_t set = 0; set < sums.size(); ++set)
+      squareSums[set].copy_(sums[set]);
+  for (size_t set = 0; set < squareSums.size(); ++set)
+    if (squareGroups[set])
+      squareGroups[set]->allReduce(squareSums[set]).wait();
+}
+
+void Executor::skipNotFinite(bool skips) {
+  skipsNotFinite = skips;
+  late = stepsOnDevice();
+  if (!skips)
+    return;
+  for (const plan::Program &program : job.programs)
+    for (const plan::ProgramInstruction &instruction : program.instructions)
+      if (instruction.kind == plan::ProgramInstructionKind::GradNorm)
+        return;
+  throw PlanError("--on-nan skip needs the norm of the gradients before the "
+                  "update: plan with on_nan: skip in job.yaml, or with "
+                  "optimizer.max_grad_norm");
+}
+
+/// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.
+void Executor::clipGradients() {
+  sumSquares();
+  if (late && !job.offload.states)
+    clipOnDevice();
+  else
+    clipOnHost();
+}
+
+void Executor::clipOnHost() {
+  StepResult &result = steps.back().result;
+  double total = 0;
+  for (const at::Tensor &sum : squareSums)
+    total += sum.item<double>();
+  const double scale = lossScaler.scale();
+  const double norm = std::sqrt(total) / scale;
+  result.gradNorm = norm;
+  result.hasGradNorm = true;
+  if ((lossScaler.enabled() || skipsNotFinite) && !std::isfinite(norm)) {
+    result.skipped = true;
+    return;
+  }
+  double factor = 1.0 / scale;
+  const double limit = job.job.optimizer.maxGradNorm;
+  if (limit > 0) {
+    const double clip = limit / (norm + 1e-6);
+    factor *= clip < 1.0 || std::isnan(clip) ? clip : 1.0;
+  }
+  coefficient.fill_(factor);
+  for (size_t i = 0; i < units.size(); ++i)
+    if (trains(static_cast<int>(i)))
+      scaleBy(gradientOf(static_cast<int>(i)), coefficient);
+}
+
+void Executor::clipOnDevice() {
+  steps.back().result.hasGradNorm = true;
+  at::Tensor total = squareSums.front();
+  for (size_t set = 1; set < squareSums.size(); ++set)
+    total = total.add(squareSums[set]);
+  const bool checks = lossScaler.enabled() || skipsNotFinite;
+  deviceScaler.decide(total, job.job.optimizer.maxGradNorm, checks);
+  numbers.select(0, 1).copy_(deviceScaler.norm());
+  if (checks)
+    numbers.select(0, 2).copy_(deviceScaler.leftOut());
+  if (optimizer->isSteered()) {
+    optimizer->steer(deviceScaler.divisor(),
+                     checks ? deviceScaler.leftOut() : at::Tensor());
+    return;
+  }
+  for (size_t i = 0; i < units.size(); ++i)
+    if (trains(static_cast<int>(i)))
+      units[i]
+          ->buffer(plan::Role::ShardGradient)
+          .flat.div_(deviceScaler.divisor());
+}
+
+} // namespace accel::run
