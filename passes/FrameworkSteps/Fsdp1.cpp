@@ -257,6 +257,25 @@ protected:
       for (size_t i = layout.closes[c].size(); i-- > 0;)
         if (const int u = layout.closes[c][i]; candidate.reshardAfterForward[u])
           gather(u, false, candidate.backwardPrefetch);
+        else if (u == candidate.rootUnit && sharded())
+          prefetchOfRoot();
+  }
+
+  /// The root stays gathered after a forward. Its hook is on the model's
+  /// outputs, the loss among them: before the backward of the loss it makes the
+  /// root's shard in the dtype of the compute once more, for nothing, and
+  /// gathers the unit whose forward ended before (_pre_backward_hook, _unshard
+  /// and _prefetch_handle of torch/distributed/fsdp/_runtime_utils.py).
+  void prefetchOfRoot() {
+    const Flat &root = flats[candidate.rootUnit];
+    engine.alloc(Holding::Buffers, root.lowPrecision, Pool::Gather);
+    engine.free(Holding::Buffers, root.lowPrecision, Pool::Gather);
+    const std::vector<int> &order = layout.gatherOrder;
+    if (candidate.backwardPrefetch == 0 || engine.hasPending())
+      return;
+    for (size_t i = order.size(); i-- > 0;)
+      if (order[i] != candidate.rootUnit && !staysGathered(order[i]))
+        return start(order[i]);
   }
   void afterBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c) {
