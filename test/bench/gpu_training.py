@@ -206,8 +206,8 @@ def prepare(folder, jobs=None):
                            "target_modules": modules}, f, indent=1)
 
 
-def train(here):
-    """What one job took. Leaves the process with its memory."""
+def build(here, device):
+    """The job, its TrainingArguments as a dict, and its model, which is made there."""
     import torch
     import transformers
     with open(os.path.join(here, "job.json"), encoding="utf-8") as f:
@@ -220,7 +220,7 @@ def train(here):
     if spec["attention"]:
         config._attn_implementation = spec["attention"]
     torch.set_default_dtype(getattr(torch, spec["weights"]))
-    with torch.device("cuda"):
+    with torch.device(device):
         model = getattr(transformers, config.architectures[0])._from_config(
             config)
     torch.set_default_dtype(torch.float32)
@@ -230,7 +230,12 @@ def train(here):
             os.path.join(here, "adapter")))
         if arguments.get("gradient_checkpointing"):
             model.enable_input_require_grads()
-    arguments = transformers.TrainingArguments(**arguments)
+    return spec, arguments, model
+
+
+def tokens(sequence, vocabulary):
+    """A dataset of random ones."""
+    import torch
 
     class Tokens(torch.utils.data.Dataset):
         def __len__(self):
@@ -238,10 +243,19 @@ def train(here):
 
         def __getitem__(self, i):
             draw = torch.Generator().manual_seed(i)
-            ids = torch.randint(0, min(50000, config.vocab_size),
-                                (spec["sequence"],), generator=draw)
+            ids = torch.randint(0, min(50000, vocabulary), (sequence,),
+                                generator=draw)
             return {"input_ids": ids, "labels": ids}
 
+    return Tokens()
+
+
+def train(here):
+    """What one job took. Leaves the process with its memory."""
+    import torch
+    import transformers
+    spec, arguments, model = build(here, "cuda")
+    arguments = transformers.TrainingArguments(**arguments)
     times = []
 
     class Clock(transformers.TrainerCallback):
@@ -252,7 +266,8 @@ def train(here):
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     trainer = transformers.Trainer(
-        model=model, args=arguments, train_dataset=Tokens(),
+        model=model, args=arguments,
+        train_dataset=tokens(spec["sequence"], model.config.vocab_size),
         callbacks=[Clock()],
         data_collator=transformers.default_data_collator)
     trainer.train()

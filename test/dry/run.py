@@ -7,6 +7,7 @@
   python test/dry/run.py -k mutant    only device code with mistakes
   python test/dry/run.py -k gpu-check the cases of tools/gpu-check
   python test/dry/run.py -k trainer   bytes of transformers' Trainer
+  python test/dry/run.py -k launched  the same of accelerate launch, two ranks
   python test/dry/run.py --runtime DIR    with the accel-run of another build
 
 The real accel-run-cuda.so and libtorch_cuda run over stand-ins for the CUDA
@@ -39,6 +40,7 @@ import cases  # noqa: E402
 import drive  # noqa: E402
 import gpu_jobs  # noqa: E402
 import harness  # noqa: E402  (test/parity, by cases)
+import launched  # noqa: E402
 import prepare_cases  # noqa: E402
 import stages  # noqa: E402
 import steps_table  # noqa: E402
@@ -535,6 +537,8 @@ def main():
                for c in gpu_jobs.SEGMENTS]
     listed += [("trainer-" + n, trainer.examine, n)
                for n in (trainer.JOBS if args.all else trainer.CHOSEN)]
+    listed += [("launched-" + n, launched.examine, n)
+               for n in (launched.JOBS if args.all else launched.CHOSEN)]
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:
