@@ -73,9 +73,9 @@ def attend(tensors, attrs):
     return weights @ v, s.logsumexp(-1)
 
 
-def attention_operands(d, grouped=True):
+def attention_operands(d):
     batch, sequence = d.size(), d.size()
-    groups, per_group = d.pick(1, 2, 3, 4), d.pick(1, 2, 3) if grouped else 1
+    groups, per_group = d.pick(1, 2, 3, 4), d.pick(1, 2, 3)
     keys, width = sequence if d.random.random() < 0.6 else 6, d.pick(2, 4)
     q = f32(batch, groups * per_group, sequence, width)
     return [q, f32(batch, groups, keys, width), f32(batch, groups, keys, width)]
@@ -107,7 +107,8 @@ def forward(name):
     return run
 
 
-def backward(tensors, attrs):
+def backward_with_scores(tensors, attrs):
+    """Gradients of q, k, v and of the scores with their mask."""
     grad, q, k, v, out, sums = tensors[:6]
     mask = tensors[6] if len(tensors) > 6 else None
     times = q.shape[1] // k.shape[1]
@@ -116,10 +117,15 @@ def backward(tensors, attrs):
     sums = sums.squeeze(-1) if sums.dim() == 4 else sums
     p = (s - sums[..., :q.shape[2], None]).exp()
     gp = grad @ wide_v.transpose(2, 3)
-    gs = p * (gp - (grad * out).sum(-1, keepdim=True)) * attrs["scale"]
+    masked = p * (gp - (grad * out).sum(-1, keepdim=True))
+    gs = masked * attrs["scale"]
     each = (gs.transpose(2, 3) @ q, p.transpose(2, 3) @ grad)
     return [gs @ wide_k] + [
-        g.unflatten(1, (k.shape[1], times)).sum(2) for g in each]
+        g.unflatten(1, (k.shape[1], times)).sum(2) for g in each] + [masked]
+
+
+def backward(tensors, attrs):
+    return backward_with_scores(tensors, attrs)[:3]
 
 
 CUDA = "_scaled_dot_product_flash_attention"
@@ -130,7 +136,7 @@ CUDNN = "_scaled_dot_product_cudnn_attention"
 
 @row(CUDA, CPU, CUDNN, EFFICIENT)
 def attention_kernel(d, name):
-    operands = attention_operands(d, grouped=name != EFFICIENT)
+    operands = attention_operands(d)
     q, k = operands[0].shape, operands[1].shape
     if name != CUDA and d.random.random() < 0.4:
         operands.append(f32(*q[:3], k[2]))
@@ -142,7 +148,7 @@ def attention_kernel(d, name):
 @row(*(each + "_backward" for each in (CUDA, CPU, CUDNN, EFFICIENT)))
 def attention_backward(d, name):
     of_efficient = name.startswith(EFFICIENT)
-    operands = attention_operands(d, grouped=not of_efficient)
+    operands = attention_operands(d)
     q, k = operands[0].shape, operands[1].shape
     rows = (q[2] + 31) // 32 * 32 if of_efficient else q[2]
     sums = (*q[:2], rows, *([1] if name.startswith(CUDNN) else []))
@@ -151,6 +157,23 @@ def attention_backward(d, name):
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
     return Row(name, operands, attrs, backward, sharded_forms.form_of(name))
+
+
+@row(EFFICIENT + "_mask_backward")
+def trained_mask_backward(d, name):
+    operands = attention_operands(d)
+    q, k = operands[0].shape, operands[1].shape
+    mask = f32(*q[:3], k[2])
+    rows = (q[2] + 31) // 32 * 32
+    attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
+
+    def run(tensors, attrs):
+        grad, query, key, value, mask, out, sums = tensors
+        return backward_with_scores([grad, query, key, value, out, sums, mask],
+                                    attrs)
+
+    return Row(name, [f32(*q), *operands, mask, f32(*q), f32(*q[:2], rows)],
+               attrs, run)
 
 
 def swapped(tensors):
