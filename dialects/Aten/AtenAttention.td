@@ -108,7 +108,7 @@ def Aten_FlashAttentionBackwardOp : Aten_AttentionBackward<
     "aten::_scaled_dot_product_flash_attention_backward(%0, %1, %2, %3, %4, %5, none, none, #query, #key, 0.0, $is_causal, none, none, $scale)",
     "gradient of flash attention on CUDA">;
 
-/// Fewer key heads than query heads are taken from torch 2.15 on; plans of
+/// Fewer key heads than query heads are taken from torch 2.14 on; plans of
 /// accel-run, which may be built against an older one, repeat them.
 def Aten_EfficientAttentionOp : Aten_AttentionForward<
     "_scaled_dot_product_efficient_attention",

@@ -152,10 +152,11 @@ struct Kernels {
   /// torch's attention in 16 bits takes cuDNN's kernel for heads of at most 128
   /// elements, and of that many; 0: for none.
   int64_t cudnnHead = 0;
-  /// torch's memory-efficient attention takes grouped queries and a mask that
-  /// is trained (torch 2.15; can_use_mem_efficient_attention of
-  /// ATen/native/transformers/cuda/sdp_utils.cpp); else what no other kernel
-  /// takes is computed by single matmuls in fp32.
+  /// torch's memory-efficient attention takes grouped queries (from 2.14 on, by
+  /// check_batch_size_and_num_heads_dense of
+  /// ATen/native/transformers/sdp_utils_cpp.h) and a mask that is trained (seen
+  /// with 2.15, and not with 2.11; between them not known); else what no other
+  /// kernel takes is computed by single matmuls in fp32.
   bool efficientTakesAll = true;
   bool fusedGate = false; // silu(gate) * up is one kernel
   /// What layers gather over tp is gathered again in the backward, not saved.

@@ -123,7 +123,7 @@ frameworks::Kernels kernelsOf(mlir::ModuleOp module) {
   kernels.tf32 = asked("tf32");
   kernels.asyncTensor = kernels.dtensor && asked("async_tensor");
   kernels.cudnnHead = cudnnHeadOf(module, kernels, asked("flash_attention"));
-  kernels.efficientTakesAll = atLeast(versionsOf(module).torch, "2.15");
+  kernels.efficientTakesAll = atLeast(versionsOf(module).torch, "2.14");
   auto sets =
       request ? request.getValue().getAs<ArrayAttr>("kernels") : ArrayAttr();
   if (sets)

@@ -1,9 +1,9 @@
 // RUN: accel-opt opt --select-kernels %s | FileCheck %s --check-prefixes=CHECK,OLDER
-// RUN: sed 's/torch "2.11"/torch "2.15"/' %s | accel-opt opt --select-kernels | FileCheck %s --check-prefixes=CHECK,NEWER
+// RUN: sed 's/torch "2.11"/torch "2.14"/' %s | accel-opt opt --select-kernels | FileCheck %s --check-prefixes=CHECK,NEWER
 // RUN: sed 's/{framework = .*15.0">, /{/' %s | accel-opt opt --select-kernels | FileCheck %s --check-prefix=OWN
 
 // transformers hands grouped queries to torch as they are: no kernel of CUDA's
-// takes them in fp32 before torch 2.15, and torch's math saves the scores of all
+// takes them in fp32 before torch 2.14, and torch's math saves the scores of all
 // heads; from then on the memory-efficient kernel does. A plan of ours repeats
 // the keys for it, as it may run on an older torch.
 // OWN-LABEL: @grouped
@@ -51,7 +51,7 @@ func.func @joined(%q: tensor<2x4x24x16xbf16>) -> tensor<2x4x24x16xbf16> {
 }
 
 // A mask that is trained: the memory-efficient kernel has its gradient from torch
-// 2.15 on, and what has 16 bits is copied to fp32 before.
+// 2.14 on, and what has 16 bits is copied to fp32 before.
 // CHECK-LABEL: @trained
 // NEWER: %[[M:.*]] = aten.expand %arg1
 // NEWER: aten._scaled_dot_product_efficient_attention %arg0, %arg0, %arg0 mask %[[M]]
