@@ -98,12 +98,8 @@ def examine(tools, name):
     try:
         tools.call([sys.executable, "-m", "accelerate.commands.launch",
                     "--config_file", config, "--main_process_port", "0",
-                    __file__, here, result], {
-            "LD_PRELOAD": os.path.join(tools.runtime, "dry-gpu.so"),
-            "LD_LIBRARY_PATH": os.path.join(tools.runtime, "dry"),
-            "DRY_COMPUTE": "1", "DRY_DEVICES": str(RANKS),
-            "DRY_EXCHANGE": exchange, "CUBLAS_WORKSPACE_CONFIG": ":16:8",
-            "CUBLASLT_WORKSPACE_SIZE": "1"})
+                    __file__, here, result],
+                   {**trainer.stand_ins(tools, RANKS), "DRY_EXCHANGE": exchange})
     finally:
         shutil.rmtree(exchange, ignore_errors=True)
     plan = gpu_training.predicted(folder, name, os.path.join(

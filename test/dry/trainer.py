@@ -66,16 +66,20 @@ def train(here, result):
         json.dump(gpu_training.train(here), f)
 
 
+def stand_ins(tools, devices):
+    """The environment of a process of torch over them, with small workspaces."""
+    return {"LD_PRELOAD": os.path.join(tools.runtime, "dry-gpu.so"),
+            "LD_LIBRARY_PATH": os.path.join(tools.runtime, "dry"),
+            "DRY_COMPUTE": "1", "DRY_DEVICES": str(devices),
+            "CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "1"}
+
+
 def examine(tools, name):
     """Fails where the bytes are not as predicted; else says them."""
     folder = os.path.join(tools.work, "trainer-" + name)
     here, result = os.path.join(folder, name), os.path.join(folder, "result")
     gpu_training.prepare(folder, {name: JOBS[name]})
-    tools.call([sys.executable, __file__, here, result], {
-        "LD_PRELOAD": os.path.join(tools.runtime, "dry-gpu.so"),
-        "LD_LIBRARY_PATH": os.path.join(tools.runtime, "dry"),
-        "DRY_COMPUTE": "1", "DRY_DEVICES": "1",
-        "CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "1"})
+    tools.call([sys.executable, __file__, here, result], stand_ins(tools, 1))
     with open(result, encoding="utf-8") as f:
         held = json.load(f)
     plan = gpu_training.predicted(folder, name, os.path.join(

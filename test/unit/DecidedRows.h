@@ -30,15 +30,20 @@ inline DecidedStep stepOf(const RunRow &row) {
   return step.value_or(DecidedStep());
 }
 
+/// The variant of the layers, which is that of the first.
+inline const SegmentVariant &layerOf(const DecidedStep &step) {
+  for (size_t c = 0; c < step.model->calls.size(); ++c)
+    if (step.model->calls[c].layer)
+      return step.model->kinds[step.model->calls[c].kind]
+          .variants[step.candidate.variants[c]];
+  static const SegmentVariant none;
+  return none;
+}
+
 /// Of one layer: what stays for the backward.
 inline double layerBytes(const DecidedStep &step) {
-  for (size_t c = 0; c < step.model->calls.size(); ++c)
-    if (step.model->calls[c].layer) {
-      const SegmentVariant &v = step.model->kinds[step.model->calls[c].kind]
-                                    .variants[step.candidate.variants[c]];
-      return static_cast<double>(v.savedBytes + v.savedInputBytes);
-    }
-  return 0;
+  const SegmentVariant &v = layerOf(step);
+  return static_cast<double>(v.savedBytes + v.savedInputBytes);
 }
 
 } // namespace accel::validate

@@ -29,14 +29,6 @@ RunRow splitRow() {
   return row;
 }
 
-const SegmentVariant &layerOf(const DecidedStep &step) {
-  for (size_t c = 0; c < step.model->calls.size(); ++c)
-    if (step.model->calls[c].layer)
-      return step.model->kinds[step.model->calls[c].kind]
-          .variants[step.candidate.variants[c]];
-  static const SegmentVariant none;
-  return none;
-}
 double forwardSeconds(const RunRow &row) {
   return layerOf(stepOf(row)).compiledForwardSeconds;
 }

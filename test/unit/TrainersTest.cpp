@@ -15,16 +15,6 @@ using namespace accel::validate;
 
 namespace {
 
-/// The variant of the layers, which is that of the first.
-const SegmentVariant &layerOf(const DecidedStep &step) {
-  for (size_t c = 0; c < step.model->calls.size(); ++c)
-    if (step.model->calls[c].layer)
-      return step.model->kinds[step.model->calls[c].kind]
-          .variants[step.candidate.variants[c]];
-  static const SegmentVariant none;
-  return none;
-}
-
 int64_t savedBytes(const SegmentVariant &v) {
   return v.savedBytes + v.savedInputBytes;
 }
