@@ -23,154 +23,14 @@ import sys
 import time
 import traceback
 
+from gpu_training_jobs import JOBS
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs",
                          "h200_training.json")
 COMMITTED_TORCH = "2.11"
 STEPS = 8
-
-
-def llama(layers, hidden, ffn, heads, kv, vocab, tied, **more):
-    return {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-            "hidden_size": hidden, "intermediate_size": ffn,
-            "num_hidden_layers": layers, "num_attention_heads": heads,
-            "num_key_value_heads": kv, "head_dim": hidden // heads,
-            "vocab_size": vocab, "tie_word_embeddings": tied,
-            "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
-            "rope_theta": 500000.0, "hidden_act": "silu",
-            "bos_token_id": 1, "eos_token_id": 2, **more}
-
-
-LLAMA_1B = llama(16, 2048, 8192, 32, 8, 128256, True)
-LLAMA_3B = llama(28, 3072, 8192, 24, 8, 128256, True)
-LLAMA_8B = llama(32, 4096, 14336, 32, 8, 128256, False)
-LLAMA_8B_8 = llama(8, 4096, 14336, 32, 8, 128256, False)
-QWEN3_06B = {
-    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
-    "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
-    "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
-    "vocab_size": 151936, "tie_word_embeddings": True,
-    "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
-    "rope_theta": 1000000, "hidden_act": "silu"}
-QWEN2_15B = {
-    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
-    "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
-    "num_attention_heads": 12, "num_key_value_heads": 2,
-    "vocab_size": 151936, "tie_word_embeddings": True,
-    "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
-    "rope_theta": 1000000.0, "hidden_act": "silu"}
-GPT2_MEDIUM = {
-    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
-    "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024,
-    "vocab_size": 50257, "activation_function": "gelu_new",
-    "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1,
-    "bos_token_id": 50256, "eos_token_id": 50256}
-GEMMA2_2B = {
-    "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2",
-    "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
-    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
-    "vocab_size": 256000, "tie_word_embeddings": True, "sliding_window": 4096,
-    "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
-    "query_pre_attn_scalar": 256, "max_position_embeddings": 8192,
-    "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
-    "hidden_activation": "gelu_pytorch_tanh"}
-MOE = {
-    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
-    "hidden_size": 1024, "intermediate_size": 3072,
-    "moe_intermediate_size": 512, "num_hidden_layers": 12,
-    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 64,
-    "num_experts": 32, "num_experts_per_tok": 4, "norm_topk_prob": True,
-    "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936,
-    "tie_word_embeddings": True, "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu"}
-MISTRAL_4 = {
-    "architectures": ["MistralForCausalLM"], "model_type": "mistral",
-    "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 4,
-    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
-    "vocab_size": 32000, "tie_word_embeddings": False, "sliding_window": 4096,
-    "max_position_embeddings": 32768, "rms_norm_eps": 1e-5,
-    "rope_theta": 10000.0, "hidden_act": "silu"}
-PHI3_16 = {
-    "architectures": ["Phi3ForCausalLM"], "model_type": "phi3",
-    "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 16,
-    "num_attention_heads": 32, "num_key_value_heads": 32,
-    "vocab_size": 32064, "tie_word_embeddings": False, "sliding_window": None,
-    "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
-    "original_max_position_embeddings": 4096, "rope_theta": 10000.0,
-    "hidden_act": "silu", "embd_pdrop": 0.0, "resid_pdrop": 0.0,
-    "attention_dropout": 0.0, "pad_token_id": 32000}
-BERT_LARGE = {
-    "architectures": ["BertForMaskedLM"], "model_type": "bert",
-    "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
-    "num_attention_heads": 16, "vocab_size": 30522,
-    "max_position_embeddings": 512, "type_vocab_size": 2,
-    "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1, "layer_norm_eps": 1e-12,
-    "pad_token_id": 0}
-T5_BASE = {
-    "architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
-    "d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12,
-    "num_decoder_layers": 12, "num_heads": 12, "vocab_size": 32128,
-    "relative_attention_num_buckets": 32, "dropout_rate": 0.1,
-    "feed_forward_proj": "relu", "is_encoder_decoder": True,
-    "tie_word_embeddings": True, "decoder_start_token_id": 0,
-    "pad_token_id": 0, "eos_token_id": 1, "layer_norm_epsilon": 1e-6}
-ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
-LINEARS = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
-
-
-def job(config, sequence, batch, precision="bf16", weights="float32",
-        lora=None, attention=None, **arguments):
-    return {"config": config, "sequence": sequence, "precision": precision,
-            "weights": weights, "lora": lora, "attention": attention,
-            "arguments": {"per_device_train_batch_size": batch, **arguments}}
-
-
-JOBS = {
-    "llama1b-amp": job(LLAMA_1B, 2048, 4),
-    "llama1b-amp-ckpt": job(LLAMA_1B, 2048, 8, gradient_checkpointing=True),
-    "llama1b-bf16": job(LLAMA_1B, 4096, 2, weights="bfloat16"),
-    "llama1b-bf16-accum": job(LLAMA_1B, 1024, 2, weights="bfloat16",
-                              gradient_accumulation_steps=4),
-    "llama1b-compile": job(LLAMA_1B, 2048, 4, weights="bfloat16",
-                           torch_compile=True),
-    "llama1b-fp32": job(LLAMA_1B, 1024, 2, precision="no"),
-    "llama1b-tf32": job(LLAMA_1B, 1024, 4, precision="no", tf32=True),
-    "llama1b-fp16": job(LLAMA_1B, 1024, 4, precision="fp16"),
-    "llama1b-eager": job(LLAMA_1B, 1024, 4, attention="eager"),
-    "llama3b-bf16-ckpt": job(LLAMA_3B, 4096, 2, weights="bfloat16",
-                             gradient_checkpointing=True),
-    "llama3b-adafactor": job(LLAMA_3B, 2048, 2, weights="bfloat16",
-                             optim="adafactor"),
-    "llama8b-lora-ckpt": job(LLAMA_8B, 4096, 1, weights="bfloat16",
-                             lora=(16, LINEARS), gradient_checkpointing=True),
-    "llama8b-lora": job(LLAMA_8B, 1024, 2, weights="bfloat16",
-                        lora=(16, ATTENTION)),
-    "llama8b-lora-amp": job(LLAMA_8B, 1024, 2, weights="bfloat16",
-                            lora=(64, LINEARS), attention="sdpa"),
-    "qwen06b-amp": job(QWEN3_06B, 4096, 2, optim="adamw_torch"),
-    "qwen06b-bf16": job(QWEN3_06B, 2048, 8, weights="bfloat16"),
-    "qwen15b-amp-ckpt": job(QWEN2_15B, 2048, 8, gradient_checkpointing=True),
-    "qwen15b-lora": job(QWEN2_15B, 2048, 4, weights="bfloat16",
-                        lora=(8, ATTENTION)),
-    "gpt2m-fp16": job(GPT2_MEDIUM, 1024, 8, precision="fp16"),
-    "gpt2m-fp32-sgd": job(GPT2_MEDIUM, 1024, 8, precision="no", optim="sgd"),
-    "gemma2b-bf16": job(GEMMA2_2B, 2048, 2, weights="bfloat16",
-                        attention="eager"),
-    "gemma2b-amp-ckpt": job(GEMMA2_2B, 1024, 4, gradient_checkpointing=True,
-                            attention="eager"),
-    "moe-bf16": job(MOE, 2048, 4, weights="bfloat16"),
-    "llama8b-bf16-ckpt": job(LLAMA_8B, 2048, 1, weights="bfloat16",
-                             gradient_checkpointing=True),
-    "mistral-window": job(MISTRAL_4, 8192, 1, weights="bfloat16"),
-    "phi3-bf16": job(PHI3_16, 2048, 2, weights="bfloat16"),
-    "bert-large-amp": job(BERT_LARGE, 512, 16, precision="fp16"),
-    "t5-base-amp": job(T5_BASE, 512, 8),
-    "llama8b-8layers": job(LLAMA_8B_8, 8192, 1),
-    "moe-amp-ckpt": job(MOE, 2048, 4, gradient_checkpointing=True),
-    "llama8b-8layers-compile": job(LLAMA_8B_8, 8192, 1, torch_compile=True),
-}
 
 
 def prepare(folder, jobs=None):
@@ -203,7 +63,42 @@ def prepare(folder, jobs=None):
                 json.dump({"peft_type": "LORA", "task_type": "CAUSAL_LM",
                            "r": rank, "lora_alpha": 2 * rank,
                            "lora_dropout": 0.0, "bias": "none",
-                           "target_modules": modules}, f, indent=1)
+                           "target_modules": modules, **spec["adapter"]}, f,
+                          indent=1)
+
+
+def quantized(model, how):
+    """The model with bitsandbytes' layers, as from_pretrained makes them of a
+    checkpoint: all of nn.Linear but the head."""
+    import bitsandbytes
+    import torch
+    kind, *options = how.split(",")
+    for name, module in list(model.named_modules()):
+        if not isinstance(module, torch.nn.Linear) or name == "lm_head":
+            continue
+        sizes = (module.in_features, module.out_features)
+        bias = module.bias is not None
+        if kind == "int8":
+            made = bitsandbytes.nn.Linear8bitLt(
+                *sizes, bias=bias, has_fp16_weights=False, device="meta")
+            made.weight = bitsandbytes.nn.Int8Params(
+                module.weight.data, requires_grad=False,
+                has_fp16_weights=False).cuda()
+        else:
+            made = bitsandbytes.nn.Linear4bit(
+                *sizes, bias=bias, compute_dtype=torch.bfloat16,
+                compress_statistics="double_quant" in options,
+                quant_type=kind, device="meta")
+            made.weight = bitsandbytes.nn.Params4bit(
+                module.weight.data, requires_grad=False,
+                compress_statistics="double_quant" in options,
+                quant_type=kind, module=made).cuda()
+        made.bias = module.bias
+        parent, _, leaf = name.rpartition(".")
+        setattr(model.get_submodule(parent), leaf, made)
+    setattr(model, "is_loaded_in_8bit" if kind == "int8" else
+            "is_loaded_in_4bit", True)
+    return model
 
 
 def build(here, device):
@@ -224,8 +119,13 @@ def build(here, device):
         model = getattr(transformers, config.architectures[0])._from_config(
             config)
     torch.set_default_dtype(torch.float32)
+    if spec["quantize"]:
+        model = quantized(model, spec["quantize"])
     if spec["lora"]:
         import peft
+        if "prepared" in (spec["quantize"] or ""):
+            model = peft.prepare_model_for_kbit_training(
+                model, arguments.get("gradient_checkpointing", False))
         model = peft.get_peft_model(model, peft.LoraConfig.from_pretrained(
             os.path.join(here, "adapter")))
         if arguments.get("gradient_checkpointing"):
@@ -363,6 +263,8 @@ def predicted(folder, name, binary, target, spec=None, torch=None):
         command += ["--adapter", os.path.join(here, "adapter")]
     if spec["attention"]:
         command += ["--attn", spec["attention"]]
+    if spec["quantize"]:
+        command += ["--quantize", spec["quantize"]]
     done = subprocess.run(command, capture_output=True, text=True,
                           check=False)
     try:

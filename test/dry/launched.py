@@ -15,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "bench"))
 sys.path.insert(0, HERE)
 import gpu_training  # noqa: E402
-from gpu_training import ATTENTION, job  # noqa: E402
+from gpu_training_jobs import ATTENTION, job  # noqa: E402
 import trainer  # noqa: E402
 
 RANKS = 2

@@ -13,21 +13,22 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "bench"))
 import gpu_training  # noqa: E402
-from gpu_training import ATTENTION, job  # noqa: E402
+import gpu_training_jobs  # noqa: E402
+from gpu_training_jobs import ATTENTION, job  # noqa: E402
 
 SMALL = {"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 3,
          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
          "vocab_size": 4096}
-LLAMA = {**gpu_training.LLAMA_1B, **SMALL}
-QWEN3 = {**gpu_training.QWEN3_06B, **SMALL}
-MIXTURE = {**gpu_training.MOE, **SMALL, "moe_intermediate_size": 128,
+LLAMA = {**gpu_training_jobs.LLAMA_1B, **SMALL}
+QWEN3 = {**gpu_training_jobs.QWEN3_06B, **SMALL}
+MIXTURE = {**gpu_training_jobs.MOE, **SMALL, "moe_intermediate_size": 128,
            "num_experts": 8, "num_experts_per_tok": 2}
-GPT2 = {**gpu_training.GPT2_MEDIUM, "n_embd": 256, "n_layer": 3, "n_head": 4,
+GPT2 = {**gpu_training_jobs.GPT2_MEDIUM, "n_embd": 256, "n_layer": 3, "n_head": 4,
         "vocab_size": 4096}
-PHI3 = {**gpu_training.PHI3_16, **SMALL, "num_key_value_heads": 4,
+PHI3 = {**gpu_training_jobs.PHI3_16, **SMALL, "num_key_value_heads": 4,
         "pad_token_id": 0}
 PHI3.pop("head_dim")
-T5 = {**gpu_training.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
+T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
 JOBS = {

@@ -1,0 +1,260 @@
+"""The jobs of gpu_training.py: models by their config.json, and what the Trainer is told."""
+
+
+def llama(layers, hidden, ffn, heads, kv, vocab, tied, **more):
+    return {"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+            "hidden_size": hidden, "intermediate_size": ffn,
+            "num_hidden_layers": layers, "num_attention_heads": heads,
+            "num_key_value_heads": kv, "head_dim": hidden // heads,
+            "vocab_size": vocab, "tie_word_embeddings": tied,
+            "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
+            "rope_theta": 500000.0, "hidden_act": "silu",
+            "bos_token_id": 1, "eos_token_id": 2, **more}
+
+
+LLAMA_1B = llama(16, 2048, 8192, 32, 8, 128256, True)
+LLAMA_3B = llama(28, 3072, 8192, 24, 8, 128256, True)
+LLAMA_8B = llama(32, 4096, 14336, 32, 8, 128256, False)
+LLAMA_8B_8 = llama(8, 4096, 14336, 32, 8, 128256, False)
+QWEN3_06B = {
+    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3",
+    "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28,
+    "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 151936, "tie_word_embeddings": True,
+    "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000, "hidden_act": "silu"}
+QWEN2_15B = {
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+    "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+    "num_attention_heads": 12, "num_key_value_heads": 2,
+    "vocab_size": 151936, "tie_word_embeddings": True,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0, "hidden_act": "silu"}
+GPT2_MEDIUM = {
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
+    "n_embd": 1024, "n_layer": 24, "n_head": 16, "n_positions": 1024,
+    "vocab_size": 50257, "activation_function": "gelu_new",
+    "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1,
+    "bos_token_id": 50256, "eos_token_id": 50256}
+GEMMA2_2B = {
+    "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2",
+    "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+    "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "vocab_size": 256000, "tie_word_embeddings": True, "sliding_window": 4096,
+    "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+    "query_pre_attn_scalar": 256, "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+    "hidden_activation": "gelu_pytorch_tanh"}
+MOE = {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
+    "hidden_size": 1024, "intermediate_size": 3072,
+    "moe_intermediate_size": 512, "num_hidden_layers": 12,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 64,
+    "num_experts": 32, "num_experts_per_tok": 4, "norm_topk_prob": True,
+    "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936,
+    "tie_word_embeddings": True, "max_position_embeddings": 32768,
+    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu"}
+MISTRAL_4 = {
+    "architectures": ["MistralForCausalLM"], "model_type": "mistral",
+    "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 4,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 32000, "tie_word_embeddings": False, "sliding_window": 4096,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "hidden_act": "silu"}
+PHI3_16 = {
+    "architectures": ["Phi3ForCausalLM"], "model_type": "phi3",
+    "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 16,
+    "num_attention_heads": 32, "num_key_value_heads": 32,
+    "vocab_size": 32064, "tie_word_embeddings": False, "sliding_window": None,
+    "max_position_embeddings": 4096, "rms_norm_eps": 1e-5,
+    "original_max_position_embeddings": 4096, "rope_theta": 10000.0,
+    "hidden_act": "silu", "embd_pdrop": 0.0, "resid_pdrop": 0.0,
+    "attention_dropout": 0.0, "pad_token_id": 32000}
+BERT_LARGE = {
+    "architectures": ["BertForMaskedLM"], "model_type": "bert",
+    "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "vocab_size": 30522,
+    "max_position_embeddings": 512, "type_vocab_size": 2,
+    "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1, "layer_norm_eps": 1e-12,
+    "pad_token_id": 0}
+T5_BASE = {
+    "architectures": ["T5ForConditionalGeneration"], "model_type": "t5",
+    "d_model": 768, "d_kv": 64, "d_ff": 3072, "num_layers": 12,
+    "num_decoder_layers": 12, "num_heads": 12, "vocab_size": 32128,
+    "relative_attention_num_buckets": 32, "dropout_rate": 0.1,
+    "feed_forward_proj": "relu", "is_encoder_decoder": True,
+    "tie_word_embeddings": True, "decoder_start_token_id": 0,
+    "pad_token_id": 0, "eos_token_id": 1, "layer_norm_epsilon": 1e-6}
+GEMMA3_1B = {
+    "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text",
+    "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26,
+    "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
+    "vocab_size": 262144, "tie_word_embeddings": True, "sliding_window": 512,
+    "sliding_window_pattern": 6, "query_pre_attn_scalar": 256,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
+    "hidden_activation": "gelu_pytorch_tanh"}
+OLMO2_1B = {
+    "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2",
+    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+    "num_attention_heads": 16, "num_key_value_heads": 16,
+    "vocab_size": 100352, "tie_word_embeddings": False,
+    "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
+    "rope_theta": 500000.0, "hidden_act": "silu"}
+GRANITE_2B = {
+    "architectures": ["GraniteForCausalLM"], "model_type": "granite",
+    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 40,
+    "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 49155, "tie_word_embeddings": True,
+    "embedding_multiplier": 12.0, "attention_multiplier": 0.015625,
+    "residual_multiplier": 0.22, "logits_scaling": 8.0,
+    "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
+    "rope_theta": 5000000.0, "hidden_act": "silu"}
+PYTHIA_1B = {
+    "architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox",
+    "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+    "num_attention_heads": 8, "vocab_size": 50304, "rotary_pct": 0.25,
+    "rotary_emb_base": 10000, "use_parallel_residual": True,
+    "max_position_embeddings": 2048, "layer_norm_eps": 1e-5,
+    "hidden_act": "gelu", "tie_word_embeddings": False}
+OPT_1B = {
+    "architectures": ["OPTForCausalLM"], "model_type": "opt",
+    "hidden_size": 2048, "ffn_dim": 8192, "num_hidden_layers": 24,
+    "num_attention_heads": 32, "vocab_size": 50272,
+    "word_embed_proj_dim": 2048, "max_position_embeddings": 2048,
+    "dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0,
+    "activation_function": "relu", "do_layer_norm_before": True,
+    "bos_token_id": 2, "eos_token_id": 2, "pad_token_id": 1,
+    "tie_word_embeddings": True}
+GPT_OSS_4 = {
+    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss",
+    "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 4,
+    "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64,
+    "num_local_experts": 32, "num_experts_per_tok": 4, "vocab_size": 201088,
+    "sliding_window": 128, "tie_word_embeddings": False,
+    "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
+    "rope_theta": 150000, "hidden_act": "silu", "attention_bias": True,
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "output_router_logits": False}
+MIXTRAL_4 = {
+    "architectures": ["MixtralForCausalLM"], "model_type": "mixtral",
+    "hidden_size": 2048, "intermediate_size": 7168, "num_hidden_layers": 4,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000,
+    "tie_word_embeddings": False, "sliding_window": None,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-5,
+    "rope_theta": 1000000.0, "hidden_act": "silu"}
+QWEN2_7B = {
+    "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2",
+    "hidden_size": 3584, "intermediate_size": 18944, "num_hidden_layers": 28,
+    "num_attention_heads": 28, "num_key_value_heads": 4,
+    "vocab_size": 152064, "tie_word_embeddings": False,
+    "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0, "hidden_act": "silu"}
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+LINEARS = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
+
+
+def job(config, sequence, batch, precision="bf16", weights="float32",
+        lora=None, attention=None, quantize=None, adapter=None, **arguments):
+    """`lora`: its rank and modules, and `adapter` what else PEFT is told;
+    `quantize`: the base, as --quantize says it."""
+    return {"config": config, "sequence": sequence, "precision": precision,
+            "weights": weights, "lora": lora, "attention": attention,
+            "quantize": quantize, "adapter": adapter or {},
+            "arguments": {"per_device_train_batch_size": batch, **arguments}}
+
+
+JOBS = {
+    "llama1b-amp": job(LLAMA_1B, 2048, 4),
+    "llama1b-amp-ckpt": job(LLAMA_1B, 2048, 8, gradient_checkpointing=True),
+    "llama1b-bf16": job(LLAMA_1B, 4096, 2, weights="bfloat16"),
+    "llama1b-bf16-accum": job(LLAMA_1B, 1024, 2, weights="bfloat16",
+                              gradient_accumulation_steps=4),
+    "llama1b-compile": job(LLAMA_1B, 2048, 4, weights="bfloat16",
+                           torch_compile=True),
+    "llama1b-fp32": job(LLAMA_1B, 1024, 2, precision="no"),
+    "llama1b-tf32": job(LLAMA_1B, 1024, 4, precision="no", tf32=True),
+    "llama1b-fp16": job(LLAMA_1B, 1024, 4, precision="fp16"),
+    "llama1b-eager": job(LLAMA_1B, 1024, 4, attention="eager"),
+    "llama3b-bf16-ckpt": job(LLAMA_3B, 4096, 2, weights="bfloat16",
+                             gradient_checkpointing=True),
+    "llama3b-adafactor": job(LLAMA_3B, 2048, 2, weights="bfloat16",
+                             optim="adafactor"),
+    "llama8b-lora-ckpt": job(LLAMA_8B, 4096, 1, weights="bfloat16",
+                             lora=(16, LINEARS), gradient_checkpointing=True),
+    "llama8b-lora": job(LLAMA_8B, 1024, 2, weights="bfloat16",
+                        lora=(16, ATTENTION)),
+    "llama8b-lora-amp": job(LLAMA_8B, 1024, 2, weights="bfloat16",
+                            lora=(64, LINEARS), attention="sdpa"),
+    "qwen06b-amp": job(QWEN3_06B, 4096, 2, optim="adamw_torch"),
+    "qwen06b-bf16": job(QWEN3_06B, 2048, 8, weights="bfloat16"),
+    "qwen15b-amp-ckpt": job(QWEN2_15B, 2048, 8, gradient_checkpointing=True),
+    "qwen15b-lora": job(QWEN2_15B, 2048, 4, weights="bfloat16",
+                        lora=(8, ATTENTION)),
+    "gpt2m-fp16": job(GPT2_MEDIUM, 1024, 8, precision="fp16"),
+    "gpt2m-fp32-sgd": job(GPT2_MEDIUM, 1024, 8, precision="no", optim="sgd"),
+    "gemma2b-bf16": job(GEMMA2_2B, 2048, 2, weights="bfloat16",
+                        attention="eager"),
+    "gemma2b-amp-ckpt": job(GEMMA2_2B, 1024, 4, gradient_checkpointing=True,
+                            attention="eager"),
+    "moe-bf16": job(MOE, 2048, 4, weights="bfloat16"),
+    "llama8b-bf16-ckpt": job(LLAMA_8B, 2048, 1, weights="bfloat16",
+                             gradient_checkpointing=True),
+    "mistral-window": job(MISTRAL_4, 8192, 1, weights="bfloat16"),
+    "phi3-bf16": job(PHI3_16, 2048, 2, weights="bfloat16"),
+    "bert-large-amp": job(BERT_LARGE, 512, 16, precision="fp16"),
+    "t5-base-amp": job(T5_BASE, 512, 8),
+    "llama8b-8layers": job(LLAMA_8B_8, 8192, 1),
+    "moe-amp-ckpt": job(MOE, 2048, 4, gradient_checkpointing=True),
+    "llama8b-8layers-compile": job(LLAMA_8B_8, 8192, 1, torch_compile=True),
+    "llama1b-liger": job(LLAMA_1B, 4096, 4, weights="bfloat16",
+                         use_liger_kernel=True),
+    "llama1b-liger-amp": job(LLAMA_1B, 2048, 8, use_liger_kernel=True),
+    "qwen06b-liger-ckpt": job(QWEN3_06B, 8192, 4, weights="bfloat16",
+                              use_liger_kernel=True,
+                              gradient_checkpointing=True),
+    "llama8b-liger-lora-ckpt": job(LLAMA_8B, 8192, 1, weights="bfloat16",
+                                   lora=(16, LINEARS), use_liger_kernel=True,
+                                   gradient_checkpointing=True),
+    "llama1b-8bit": job(LLAMA_1B, 1024, 2, weights="bfloat16",
+                        optim="adamw_bnb_8bit"),
+    "llama1b-8bit-amp": job(LLAMA_1B, 1024, 2, optim="adamw_bnb_8bit"),
+    "llama3b-paged-8bit": job(LLAMA_3B, 1024, 1, weights="bfloat16",
+                              optim="paged_adamw_8bit"),
+    "llama1b-torchao-8bit": job(LLAMA_1B, 1024, 2, weights="bfloat16",
+                                optim="adamw_torch_8bit"),
+    "llama8b-qlora-ckpt": job(LLAMA_8B, 2048, 4, weights="bfloat16",
+                              lora=(16, LINEARS), optim="paged_adamw_32bit",
+                              quantize="nf4,double_quant,prepared",
+                              gradient_checkpointing=True),
+    "llama8b-qlora": job(LLAMA_8B, 1024, 2, weights="bfloat16",
+                         lora=(64, ATTENTION), quantize="nf4"),
+    "qwen7b-qlora-ckpt": job(QWEN2_7B, 4096, 2, weights="bfloat16",
+                             lora=(8, LINEARS), quantize="nf4,double_quant",
+                             gradient_checkpointing=True),
+    "llama8b-int8-lora": job(LLAMA_8B, 1024, 2, weights="bfloat16",
+                             lora=(16, ATTENTION), quantize="int8",
+                             gradient_checkpointing=True),
+    "llama1b-dora": job(LLAMA_1B, 2048, 4, weights="bfloat16",
+                        lora=(16, LINEARS), adapter={"use_dora": True}),
+    "llama1b-lora-dropout": job(LLAMA_1B, 2048, 4, weights="bfloat16",
+                                lora=(16, LINEARS),
+                                adapter={"lora_dropout": 0.05}),
+    "gemma3-1b-bf16": job(GEMMA3_1B, 2048, 4, weights="bfloat16"),
+    "olmo2-1b-amp": job(OLMO2_1B, 4096, 2),
+    "granite-2b-ckpt": job(GRANITE_2B, 4096, 4, weights="bfloat16",
+                           gradient_checkpointing=True),
+    "pythia-1b-fp16": job(PYTHIA_1B, 2048, 4, precision="fp16"),
+    "opt-1b-amp": job(OPT_1B, 2048, 4),
+    "gpt-oss-bf16": job(GPT_OSS_4, 2048, 2, weights="bfloat16",
+                        attention="eager"),
+    "mixtral-bf16": job(MIXTRAL_4, 2048, 4, weights="bfloat16"),
+    "qwen7b-bf16-ckpt": job(QWEN2_7B, 8192, 2, weights="bfloat16",
+                            optim="adamw_torch", gradient_checkpointing=True),
+    "llama1b-foreach": job(LLAMA_1B, 2048, 2, weights="bfloat16",
+                           optim="adamw_torch"),
+    "olmo2-1b-compile": job(OLMO2_1B, 2048, 4, weights="bfloat16",
+                            torch_compile=True),
+}
