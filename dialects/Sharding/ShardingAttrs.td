@@ -233,14 +233,19 @@ def Sharding_OptimizerStepAttr
   let summary = "the optimizer's kernel, and whether gradients are clipped";
   let description = [{
     `state`: the dtype of states that would have the parameter's, where the
-    optimizer is told another one.
+    optimizer is told another one. `one_by_one`, `paged`, `wide_embeddings`:
+    plan::UpdateHabits.
   }];
   let parameters = (ins EnumParameter<Sharding_OptimizerKernel>:$kernel,
                         "bool":$clip,
                         "::accel::sharding::BecauseAttr":$because,
-                        OptionalParameter<"::mlir::Type">:$state);
+                        OptionalParameter<"::mlir::Type">:$state,
+                        DefaultValuedParameter<"bool", "false">:$oneByOne,
+                        DefaultValuedParameter<"bool", "false">:$paged,
+                        DefaultValuedParameter<"bool", "false">:$wideEmbeddings);
   let assemblyFormat = [{
-    `<` $kernel (`state` $state^)? `,` `clip` `=` $clip `,`
+    `<` $kernel (`state` $state^)? (`one_by_one` `=` $oneByOne^)?
+        (`paged` `=` $paged^)? (`wide_embeddings` `=` $wideEmbeddings^)? `,` `clip` `=` $clip `,`
         `because` `=` $because `>`
   }];
 }

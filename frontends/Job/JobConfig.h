@@ -92,6 +92,7 @@ struct OptimizerConfig {
   std::optional<plan::UpdateKernel> kernel;
   /// Of states that the description keeps in the parameter's dtype.
   std::optional<plan::DType> stateDtype;
+  plan::UpdateHabits habits;
 
   /// The optimizer with the defaults of its description.
   void setDefaults(const plan::OptimizerDescription &description);

@@ -346,16 +346,15 @@ void SettingsReader::readKernels() {
       if (const yaml::Node *loss = config->find("fused_linear_cross_entropy"))
         fused = loss->boolean;
     set(settings.fusedLoss, fused, "use_liger_kernel", "true",
-        fused ? "the loss is computed in chunks; Liger's other kernels save "
-                "less for the backward than is counted"
+        fused ? "the loss is computed in chunks, by Liger Kernel"
               : "without its fused loss; its other kernels save less for the "
                 "backward than is counted");
-    note("liger-kernels", "use_liger_kernel",
-         std::string("of Liger Kernel ") +
-             (fused ? "the fused loss is counted" : "nothing is counted") +
-             "; its RMSNorm, SwiGLU and RoPE kernels save less than the "
-             "modules that are counted",
-         "");
+    if (!fused)
+      note("liger-kernels", "use_liger_kernel",
+           "of Liger Kernel nothing is counted without its fused loss; its "
+           "RMSNorm, SwiGLU and RoPE kernels save less than the modules that "
+           "are counted",
+           "");
   }
   const std::string attention = text("attn_implementation");
   if (attention.empty())

@@ -184,6 +184,7 @@ private:
       graph.frozenParameters.push_back(
           !model.parameters[parameterOf.lookup(call.bindParam(name))]
                .trainable);
+    graph.reentrantCheckpoints = scriptOf(module).reentrant;
     for (size_t i = 0; i < graph.function.params.size() && !quantized.empty();
          ++i) {
       auto held = quantized.find(
@@ -250,6 +251,12 @@ private:
           return op.emitOpError()
                  << "reads '" << fqn << "', which is no parameter of the model";
         call.parameters.push_back(it->second);
+        Value weight = callee.getArgument(i);
+        if (llvm::any_of(weight.getUsers(), [&](Operation *user) {
+              auto rows = dyn_cast<aten::EmbeddingOp>(user);
+              return rows && rows.getWeight() == weight;
+            }))
+          model.parameters[it->second].embedding = true;
         if (loss)
           noteHead(it->second);
       }
@@ -527,6 +534,8 @@ private:
     addParameterTraits(op, graph);
     if (autograd)
       toAutogradForm(graph);
+    if (kernels.derivativesInPlace)
+      writeDerivativesInPlace(graph);
     if (kernels.gathersAgain)
       gatherAgain(graph, "tp");
     if (!way && kernels.selective != frameworks::Selective::None)

@@ -68,6 +68,7 @@ protected:
       const int index = static_cast<int>(u);
       engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
                    partsOf(index, &UnitParts::stored));
+      pagedBytes += unit.pagedBytes;
       if (candidate.offloadOptimizer)
         hostBytes += unit.stateBytes;
       else

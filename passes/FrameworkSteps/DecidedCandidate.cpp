@@ -212,9 +212,13 @@ private:
     if (auto attr = job.getTrainingAttr())
       (void)jobFromAttr(attr, training);
     auto step = job.getOptimizerStepAttr();
+    plan::UpdateHabits habits;
+    if (step)
+      habits = {step.getOneByOne(), step.getPaged(), step.getWideEmbeddings()};
     candidate.update = makeUpdateRule(
         training.optimizer,
-        step && step.getState() ? toDType(step.getState()) : std::nullopt);
+        step && step.getState() ? toDType(step.getState()) : std::nullopt,
+        habits);
     candidate.optimizer = framework.optimizerKernel(false).value;
     if (step) {
       candidate.optimizer =

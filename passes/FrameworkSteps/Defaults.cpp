@@ -25,8 +25,10 @@ StepDtypes stepDtypesOf(const frameworks::Precision &p, bool upcastFrozen) {
 }
 
 UpdateRule makeUpdateRule(const plan::Optimizer &optimizer,
-                          std::optional<plan::DType> stateDtype) {
-  return std::make_shared<const plan::OptimizerRule>(optimizer, stateDtype);
+                          std::optional<plan::DType> stateDtype,
+                          plan::UpdateHabits habits) {
+  return std::make_shared<const plan::OptimizerRule>(optimizer, stateDtype,
+                                                     habits);
 }
 
 const UpdateRule &adamwRule() {

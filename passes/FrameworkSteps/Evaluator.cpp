@@ -135,6 +135,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   result.endBytes = engine.total();
   result.hostBytes = run->hostBytes;
   result.diskBytes = run->diskBytes;
+  result.pagedBytes = run->pagedBytes;
   result.reservedBytes = reservedBytes(engine, layout.target);
   if (candidate.lossOutside && peak.place.call >= 0)
     result.reservedBytes += layout.kind(peak.place.call).lossFragmentBytes;

@@ -79,7 +79,10 @@ protected:
         continue;
       }
       engine.alloc(Holding::Parameters, flat.stored);
-      engine.alloc(Holding::Optimizer, flat.states);
+      if (candidate.update->habits.paged)
+        pagedBytes += flat.states;
+      else
+        engine.alloc(Holding::Optimizer, flat.states);
       const RecordingPause firstStep(engine); // has none yet
       engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
     }

@@ -58,6 +58,7 @@ protected:
       }
       engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
                    partsOf(index, &UnitParts::stored));
+      pagedBytes += unit.pagedBytes;
       if (candidate.offloadOptimizer)
         hostBytes += unit.stateBytes;
       else

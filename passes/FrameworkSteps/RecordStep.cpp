@@ -65,7 +65,7 @@ void StepRun::play(int call, const std::vector<StorageEvent> &events,
         if (trace.parameterGradients[g] == event.storage)
           if (const int p = parameterOf(call, g);
               gradientsStay() || p < 0 || tensors.gradient[p] >= 0)
-            recorder.drop(own[event.storage]);
+            takeGradient(call, p, own[event.storage]);
       break;
     case StorageEvent::Kind::LossEnd:
       if (toLossEnd) {
@@ -165,6 +165,29 @@ void StepRun::recordBackward(int call, int64_t peak) {
   placeGradients(call);
 }
 
+void StepRun::takeGradient(int call, int parameter, int &tensor) {
+  Recorder &recorder = *engine.recorder;
+  if (tensor < 0 || parameter < 0 ||
+      (gradientsStay() && !layout.waits(parameter)))
+    return recorder.drop(tensor);
+  int &kept = gradientsStay() ? tensors.waiting[parameter]
+                              : tensors.gradient[parameter];
+  if (kept < 0) {
+    kept = std::exchange(tensor, -1);
+  } else {
+    int sum = -1;
+    if (layout.sumsApart(parameter))
+      sum = recorder.make(layout.freshGradientBytes(parameter), poolOf(call));
+    recorder.drop(tensor);
+    if (sum >= 0) {
+      recorder.drop(kept);
+      kept = sum;
+    }
+  }
+  if (gradientsStay() && layout.firstUser[parameter] == call)
+    recorder.drop(kept);
+}
+
 /// The gradients that a backward leaves; everything else is released.
 void StepRun::placeGradients(int call) {
   Recorder &recorder = *engine.recorder;
@@ -213,10 +236,7 @@ void StepRun::placeGradients(int call) {
             : recorder.make(model.values[value].gradientBytes, poolOf(call));
   }
   for (auto &[parameter, tensor] : made)
-    if (gradientsStay() || parameter < 0 || tensors.gradient[parameter] >= 0)
-      recorder.drop(tensor);
-    else
-      tensors.gradient[parameter] = tensor;
+    takeGradient(call, parameter, tensor);
   if (gradientsStay() ||
       (kind.parameterGradientBytes == 0 && kind.inputGradientBytes == 0))
     return;

@@ -54,7 +54,8 @@ struct StepDtypes {
 /// Shared by all candidates of a job.
 using UpdateRule = std::shared_ptr<const plan::OptimizerRule>;
 UpdateRule makeUpdateRule(const plan::Optimizer &optimizer,
-                          std::optional<plan::DType> stateDtype = std::nullopt);
+                          std::optional<plan::DType> stateDtype = std::nullopt,
+                          plan::UpdateHabits habits = {});
 /// AdamW with its defaults.
 const UpdateRule &adamwRule();
 
@@ -238,6 +239,9 @@ struct StepPrediction {
   int64_t deviceBytes = 0; // with context, communicators, libraries
   int64_t hostBytes = 0;   // pinned and pageable memory of one rank
   int64_t diskBytes = 0;   // of one rank's file
+  /// Of states in managed memory: on the device while there is room, and in
+  /// none of the other figures.
+  int64_t pagedBytes = 0;
   std::array<int64_t, numHoldings> atPeak{}; // sums to peakBytes
   std::string peakWhere;                     // "backward of model.layers.31"
   int peakAction = -1;

@@ -20,6 +20,8 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   shardStored += other.shardStored;
   trainedStored += other.trainedStored;
   stateBytes += other.stateBytes;
+  pagedBytes += other.pagedBytes;
+  updates += other.updates;
   trainedBytes += other.trainedBytes;
   cast += other.cast;
   gatherOutput += other.gatherOutput;
@@ -33,13 +35,15 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
 }
 
 void StepLayout::measureModel() {
-  std::map<std::tuple<std::vector<int64_t>, plan::DType, bool, int64_t, bool>,
-           int>
+  std::map<
+      std::tuple<std::vector<int64_t>, plan::DType, bool, int64_t, bool, bool>,
+      int>
       known;
   for (const StepParameter &p : model.parameters) {
-    auto [at, isNew] = known.try_emplace(
-        {p.shape, p.dtype, p.trainable, p.packedBytes, p.packedIsParameter},
-        static_cast<int>(kinds.size()));
+    auto [at, isNew] =
+        known.try_emplace({p.shape, p.dtype, p.trainable, p.packedBytes,
+                           p.packedIsParameter, p.embedding},
+                          static_cast<int>(kinds.size()));
     if (isNew)
       kinds.push_back(&p);
     kindOf.push_back(at->second);
@@ -114,6 +118,26 @@ StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
   return {parameter.shape, own, own * rest};
 }
 
+int64_t StepLayout::stateBytes(const plan::StateRule &state, const Updated &own,
+                               const StepParameter &parameter,
+                               int64_t *paged) const {
+  const plan::UpdateHabits &habits = candidate->update->habits;
+  // Of flat shards nobody knows what was an embedding.
+  const bool whole = &own.shape == &parameter.shape;
+  const int64_t elements = plan::OptimizerRule::elements(
+      state, own.shape, own.rows,
+      whole && habits.wideEmbeddings && parameter.embedding);
+  const int64_t bytes = elements * plan::itemSize(plan::OptimizerRule::dtypeOf(
+                                       state, dtypes().state(parameter)));
+  // Scales of blocks are torch's (bitsandbytes' get_state_buffer).
+  if (!habits.paged || own.numel < plan::pagedElements ||
+      state.shape == plan::StateShape::PerBlock)
+    return round(bytes);
+  if (paged)
+    *paged += bytes;
+  return 0;
+}
+
 /// What one parameter's update takes beside the lists of all.
 void StepLayout::measureUpdate(RankClass rankClass) {
   const plan::OptimizerRule &rule = *candidate->update;
@@ -169,7 +193,8 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   unit.trainedStored += stored;
   const Updated own = updated(parameter, rankClass);
   for (const plan::StateRule &state : candidate->update->states)
-    unit.stateBytes += stateBytes(state, own, dtype.state(parameter));
+    unit.stateBytes += stateBytes(state, own, parameter, &unit.pagedBytes);
+  unit.updates += 1;
   const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
   const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
   unit.trainedBytes += round(own.numel * gradient);
@@ -239,8 +264,7 @@ void StepLayout::listParts(RankClass rankClass) {
       continue;
     const Updated own = updated(model.parameters[p], rankClass);
     for (const plan::StateRule &state : candidate->update->states)
-      if (const int64_t bytes =
-              stateBytes(state, own, dtypes().state(model.parameters[p]));
+      if (const int64_t bytes = stateBytes(state, own, model.parameters[p]);
           bytes > 0)
         unit.states.push_back(bytes);
     unit.trained.push_back(static_cast<int>(p));
@@ -279,14 +303,26 @@ UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
 /// Each chunk of a loss adds its gradient to the whole head's, and its three
 /// matmuls read or write the head: with few rows that takes longer than
 /// their FLOPs, which the segment's time has.
-Picoseconds StepLayout::lossPartsTime(int call) const {
-  int64_t head = 0;
-  bool trained = false;
+const StepParameter *StepLayout::headOf(int call) const {
+  const StepParameter *head = nullptr;
   for (int p : model.calls[call].parameters)
-    if (model.parameters[p].numel() > head) {
-      head = model.parameters[p].numel();
-      trained = model.parameters[p].trainable;
-    }
+    if (!head || model.parameters[p].numel() > head->numel())
+      head = &model.parameters[p];
+  return head;
+}
+
+int64_t StepLayout::headCastBytes(int call) const {
+  const StepParameter *head = headOf(call);
+  return head && candidate->dtypes.autocast && !head->quantized() &&
+                 dtypes().freshGradient(*head) == plan::DType::F32
+             ? round(head->numel() * plan::itemSize(candidate->dtypes.compute))
+             : 0;
+}
+
+Picoseconds StepLayout::lossPartsTime(int call) const {
+  const StepParameter *weight = headOf(call);
+  const int64_t head = weight ? weight->numel() : 0;
+  const bool trained = weight && weight->trainable;
   const plan::DType dtype = candidate->dtypes.compute;
   const auto bytes = static_cast<double>(head * plan::itemSize(dtype));
   const auto parts = static_cast<double>(candidate->lossChunks);
@@ -362,11 +398,35 @@ void StepLayout::measureTimes() {
             copyTime(2.0 * static_cast<double>(copies.tangents));
       }
     }
-    calls[c].freshGradients = 0;
-    for (int p : model.calls[c].parameters)
+    CallCost &cost = calls[c];
+    cost.freshGradients = cost.summedGradients = 0;
+    cost.waitingGradients = cost.awaitedGradients = 0;
+    for (int p : model.calls[c].parameters) {
+      const int64_t bytes = freshGradientBytes(p);
       if (model.parameters[p].trainable && lastUser[p] == call)
-        calls[c].freshGradients += freshGradientBytes(p);
+        cost.freshGradients += bytes;
+      else if (sumsApart(p))
+        cost.summedGradients += bytes;
+      if (waits(p) && lastUser[p] == call)
+        cost.waitingGradients += bytes;
+      if (waits(p) && firstUser[p] == call)
+        cost.awaitedGradients += bytes;
+    }
   }
+}
+
+bool StepLayout::sumsApart(int parameter) const {
+  const StepParameter &p = model.parameters[parameter];
+  const bool cast = candidate->dtypes.autocast &&
+                    dtypes().freshGradient(p) == plan::DType::F32;
+  return waits(parameter) && !cast;
+}
+
+bool StepLayout::waits(int parameter) const {
+  return model.parameters[parameter].trainable &&
+         firstUser[parameter] != lastUser[parameter] &&
+         candidate->executor != FrameworkKind::AccelRun &&
+         candidate->executor != FrameworkKind::Megatron;
 }
 
 void StepLayout::findLifetimes() {
@@ -446,6 +506,9 @@ bool StepLayout::alike(const Block &a, const Block &b) const {
         opens[c].size() != opens[d].size() ||
         closes[c].size() != closes[d].size() ||
         calls[c].freshGradients != calls[d].freshGradients ||
+        calls[c].summedGradients != calls[d].summedGradients ||
+        calls[c].waitingGradients != calls[d].waitingGradients ||
+        calls[c].awaitedGradients != calls[d].awaitedGradients ||
         (candidate->replaysGraphs && graphCopies[c] != graphCopies[d]))
       return false;
     // Values that leave the block must live equally long.

@@ -28,7 +28,9 @@ struct UnitSizes {
   int64_t trainablePadded = 0;
   int64_t shardStored = 0;   // parameters as kept, each a tensor
   int64_t trainedStored = 0; // those of them that the optimizer updates
-  int64_t stateBytes = 0;    // of the optimizer, all states
+  int64_t stateBytes = 0;    // of the optimizer, all states but paged ones
+  int64_t pagedBytes = 0;    // plan::UpdateHabits::paged
+  int64_t updates = 0;       // parameters that the optimizer updates
   int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
   int64_t cast = 0;          // the shard in the gathered dtype, one tensor
   int64_t gatherOutput = 0;  // of the collective, one tensor
@@ -46,10 +48,10 @@ struct UnitSizes {
            trainablePadded == other.trainablePadded &&
            shardStored == other.shardStored &&
            trainedStored == other.trainedStored &&
-           stateBytes == other.stateBytes &&
-           trainedBytes == other.trainedBytes && cast == other.cast &&
-           gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
-           gradients == other.gradients &&
+           stateBytes == other.stateBytes && pagedBytes == other.pagedBytes &&
+           updates == other.updates && trainedBytes == other.trainedBytes &&
+           cast == other.cast && gatherOutput == other.gatherOutput &&
+           unsharded == other.unsharded && gradients == other.gradients &&
            heldGradients == other.heldGradients &&
            reduceInput == other.reduceInput &&
            reduceOutput == other.reduceOutput &&
@@ -86,6 +88,13 @@ struct Block {
 struct CallCost {
   Picoseconds forward = 0, backward = 0, recompute = 0;
   int64_t freshGradients = 0; // of parameters that nobody gave one before
+  /// Of parameters that a later call gave one: the engine of autograd makes a
+  /// tensor of the sum, but where autocast's cast made the gradient.
+  int64_t summedGradients = 0;
+  /// Where gradients of earlier micro-batches are there: of parameters whose
+  /// gradient waits from this call on for that of an earlier call, and of those
+  /// for which this call is the earlier one.
+  int64_t waitingGradients = 0, awaitedGradients = 0;
 };
 
 /// What a CUDA graph copies into its pool before its kernels run, in bytes,
@@ -156,6 +165,14 @@ public:
   std::vector<int> firstUser, lastUser;
 
   ParameterDtypes dtypes() const { return ParameterDtypes(*candidate); }
+  /// The sum of two gradients of the parameter is a tensor of its own
+  /// (torch/csrc/autograd/input_buffer.cpp).
+  bool sumsApart(int parameter) const;
+  /// A loss in chunks calls matmuls by hand, so that autocast copies the head's
+  /// weight for each and keeps none.
+  int64_t headCastBytes(int call) const;
+  /// Several calls give it a gradient, and autograd hands on their sum.
+  bool waits(int parameter) const;
   /// The gradient that autograd leaves of a parameter.
   int64_t freshGradientBytes(int parameter) const {
     return freshGradientOfKind[kindOf[parameter]];
@@ -203,11 +220,11 @@ private:
     const std::vector<int64_t> &shape;
     int64_t rows, numel;
   };
+  /// Of one state of a parameter; 0 where it is paged, whose bytes are added to
+  /// `paged` if that is asked for.
   int64_t stateBytes(const plan::StateRule &state, const Updated &own,
-                     plan::DType dtype) const {
-    return round(plan::OptimizerRule::elements(state, own.shape, own.rows) *
-                 plan::itemSize(plan::OptimizerRule::dtypeOf(state, dtype)));
-  }
+                     const StepParameter &parameter,
+                     int64_t *paged = nullptr) const;
   Updated updated(const StepParameter &parameter, RankClass rankClass) const;
   void measureUpdate(RankClass rankClass);
   void measureTimes();
@@ -215,6 +232,8 @@ private:
   bool movesInput(int call, size_t input) const;
   bool startsGraph(int call) const;
   Picoseconds lossPartsTime(int call) const;
+  /// The largest parameter of a call that ends in the loss; null: it has none.
+  const StepParameter *headOf(int call) const;
   UnitTimes timesOf(const UnitSizes &unit) const;
   void findLifetimes();
   void findBlocks();

@@ -14,6 +14,7 @@ void StepRun::begin() {
     tensors.value.assign(model.values.size(), -1);
     tensors.valueGradient = tensors.value;
     tensors.gradient.assign(model.parameters.size(), -1);
+    tensors.waiting.assign(model.parameters.size(), -1);
   }
   // What of a quantised base is an attribute of its parameters or buffers: no
   // wrapper shards it, and it is there before the optimizer is.
@@ -205,7 +206,8 @@ void StepRun::forwardCall(int c) {
     // of the head's weight and of the input.
     engine.alloc(Holding::Activations, besideLogits(c), poolOf(c));
     peak = layout.kind(c).logitsBytes / candidate.lossChunks +
-           layout.kind(c).inputGradientBytes + layout.calls[c].freshGradients;
+           layout.kind(c).inputGradientBytes + layout.calls[c].freshGradients +
+           layout.headCastBytes(c);
   }
   const Pool pool = poolOf(c);
   const GraphCopies copies = copiesOf(c);
@@ -268,6 +270,14 @@ void StepRun::backwardCall(int c) {
     peak = backwardPeak(c);
     if (chunked)
       peak = kind.inputGradientBytes + layout.calls[c].freshGradients;
+    if (const int64_t sums = layout.calls[c].summedGradients) {
+      // The node that made the last one has released what it read.
+      int64_t read = 0;
+      for (int value : call.outputs)
+        read += model.values[value].gradient ? model.values[value].gradientBytes
+                                             : 0;
+      peak = std::max(peak, kind.inputGradientBytes + 2 * sums - read);
+    }
     engine.transient(holdingOf(c), peak + copies.tangents, pool);
     engine.compute(layout.calls[c].backward);
   }
@@ -298,21 +308,26 @@ void StepRun::backwardCall(int c) {
     if (layout.firstGradient[call.inputs[i]] == c)
       engine.alloc(Holding::Activations,
                    model.values[call.inputs[i]].gradientBytes, pool);
-  if (differentiated && !gradientsStay())
+  if (differentiated && !gradientsStay()) {
     engine.alloc(Holding::Gradients, layout.calls[c].freshGradients, pool);
+  } else if (differentiated) {
+    engine.alloc(Holding::Gradients, layout.calls[c].waitingGradients, pool);
+    engine.free(Holding::Gradients, layout.calls[c].awaitedGradients, pool);
+  }
 }
 
 void StepRun::runOptimizer(bool onHost) {
   double parameters = 0, gradients = 0;
-  int64_t states = 0, trained = 0;
+  int64_t states = 0, trained = 0, updates = 0;
   for (const UnitSizes &unit : layout.units) {
     if (unit.trainablePadded == 0)
       continue;
     parameters += static_cast<double>(unit.trainedStored);
     gradients += static_cast<double>(unit.shardGradient ? unit.shardGradient
                                                         : unit.reduceOutput);
-    states += unit.stateBytes;
+    states += unit.stateBytes + unit.pagedBytes;
     trained += unit.trainedBytes;
+    updates += unit.updates;
   }
   const auto stateBytes = static_cast<double>(states);
   if (candidate.clipGradients)
@@ -333,6 +348,10 @@ void StepRun::runOptimizer(bool onHost) {
   const int64_t temporary = layout.updateTemporaries(trained);
   if (temporary > 0)
     engine.transient(Holding::Optimizer, temporary);
+  if (candidate.update->habits.oneByOne)
+    engine.compute(
+        toPicoseconds(plan::oneByOneOperators * static_cast<double>(updates) *
+                      layout.target.dispatchSeconds));
   engine.compute(layout.updateTime(parameters, gradients, stateBytes));
 }
 

@@ -37,7 +37,7 @@ public:
   Picoseconds recomputeTime() const { return recomputed; }
 
   /// Bytes of a rank's host memory.
-  int64_t hostBytes = 0, diskBytes = 0;
+  int64_t hostBytes = 0, diskBytes = 0, pagedBytes = 0;
 
 protected:
   /// Parameters, states and buffers that are there before the step.
@@ -197,11 +197,14 @@ private:
   void dropCopies();
   bool traced(int call) const;
   int parameterOf(int call, size_t gradient) const;
+  /// A gradient that the call's backward made: kept, or added to what there is.
+  void takeGradient(int call, int parameter, int &tensor);
   struct Tensors {
     std::vector<std::vector<int>> own; // by call and storage
     std::vector<int> value, valueGradient, gradient;
-    std::vector<int> copies; // by call: GraphCopies::held
-    size_t played = 0;       // of the loss's backward
+    std::vector<int> waiting; // by parameter: StepLayout::waits
+    std::vector<int> copies;  // by call: GraphCopies::held
+    size_t played = 0;        // of the loss's backward
   } tensors;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters

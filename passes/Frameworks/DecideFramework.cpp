@@ -108,7 +108,8 @@ private:
     auto state = value.getAs<TypeAttr>("state");
     job.setOptimizerStepAttr(sharding::OptimizerStepAttr::get(
         &getContext(), chosen, flag(value, "clip"), why,
-        state ? state.getValue() : Type()));
+        state ? state.getValue() : Type(), flag(value, "one_by_one"),
+        flag(value, "paged"), flag(value, "wide_embeddings")));
   }
 
   /// Nothing is compiled that nobody asked for.

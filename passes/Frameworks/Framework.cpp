@@ -95,7 +95,7 @@ void useKernels(KernelSet set, Kernels &kernels) {
   kernels.norm = NormKernel::Fused;
   kernels.rotary = RotaryKernel::Fused;
   if (set == KernelSet::Liger)
-    kernels.fusedGate = true;
+    kernels.fusedGate = kernels.derivativesInPlace = true;
   else
     kernels.loss = LossKernel::InPlaceShifted;
 }

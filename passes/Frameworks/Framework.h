@@ -159,6 +159,10 @@ struct Kernels {
   /// kernel takes is computed by single matmuls in fp32.
   bool efficientTakesAll = true;
   bool fusedGate = false; // silu(gate) * up is one kernel
+  /// The derivatives of the gate and of norms are written over what they read:
+  /// over gate and up, over the gradient of a norm's output (Liger Kernel:
+  /// ops/swiglu.py, ops/rms_norm.py with in_place).
+  bool derivativesInPlace = false;
   /// What layers gather over tp is gathered again in the backward, not saved.
   bool gathersAgain = false;
   /// DTensor splits the layers over tp: with its copies around exchanges, and

@@ -92,6 +92,27 @@ private:
                                  crossed.getOther(), false);
     if (wide)
       value = make<aten::ToCopyOp>(sum, value, own);
+    replaceNarrower(sum, value);
+  }
+
+  /// A kernel that writes what it turns in the dtype of its operand, where the
+  /// sum of products with wide tables is wide (autocast): who reads the sum in
+  /// the operand's dtype reads the kernel's result.
+  void replaceNarrower(aten::AddTensorOp sum, Value value) {
+    const Type own = tensorType(value).getElementType();
+    if (sum.getResult().getType() != value.getType()) {
+      bool isReadWide = false;
+      for (Operation *user : sum.getResult().getUsers())
+        if (auto copy = dyn_cast<aten::ToCopyOp>(user);
+            copy && tensorType(copy.getResult()).getElementType() == own)
+          copy.getResult().replaceAllUsesWith(value);
+        else
+          isReadWide = true;
+      if (!isReadWide)
+        return;
+      value = make<aten::ToCopyOp>(
+          sum, value, tensorType(sum.getResult()).getElementType());
+    }
     sum.getResult().replaceAllUsesWith(value);
   }
 

@@ -51,6 +51,9 @@ public:
     if (job.optimizer.stateDtype)
       step.push_back(b.getNamedAttr(
           "state", TypeAttr::get(floatType(*job.optimizer.stateDtype))));
+    flag(step, "one_by_one", job.optimizer.habits.oneByOne);
+    flag(step, "paged", job.optimizer.habits.paged);
+    flag(step, "wide_embeddings", job.optimizer.habits.wideEmbeddings);
     if (!step.empty())
       request("optimizer", step,
               job.optimizer.maxGradNorm.value > 0

@@ -124,4 +124,32 @@ private:
 
 void toAutogradForm(SegmentGraph &graph) { AutogradForm(graph).run(); }
 
+void writeDerivativesInPlace(SegmentGraph &graph) {
+  plan::Function &function = graph.function;
+  std::vector<bool> made(function.slots.size(), false); // by a kernel of here
+  auto write = [&](int result, const Arg &over) {
+    if (result < 0 || over.kind != Arg::Kind::Tensor || over.slot < 0)
+      return;
+    const int target = function.slots[over.slot].base;
+    if (!made[target] ||
+        function.slots[over.slot].dtype != function.slots[result].dtype)
+      return;
+    for (plan::Slot &slot : function.slots)
+      if (slot.base == result)
+        slot.base = target;
+  };
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction &instr = function.instructions[i];
+    if (instr.op == "fused::swiglu_backward")
+      for (size_t k : {size_t(0), size_t(1)})
+        write(instr.results[k], instr.args[k + 1]);
+    else if (instr.op == "aten::_fused_rms_norm_backward")
+      write(instr.results[0], instr.args[0]);
+    if (!graph.view[i])
+      for (int slot : instr.results)
+        if (slot >= 0 && function.slots[slot].base == slot)
+          made[slot] = true;
+  }
+}
+
 } // namespace accel

@@ -34,8 +34,9 @@ public:
     dropCasts();
     if (product == plan::QuantizedMatmul::SavesCopy)
       return saveCopy();
-    if (product == plan::QuantizedMatmul::DequantizesSavesInput)
-      saveInputs();
+    const bool holds = product == plan::QuantizedMatmul::DequantizesHoldsInput;
+    if (holds || product == plan::QuantizedMatmul::DequantizesSavesInput)
+      saveInputs(holds);
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       Instruction &instr = function.instructions[i];
       if (!isProduct(instr))
@@ -100,7 +101,7 @@ private:
   }
 
   /// The backward of each matmul reads the forward's input too.
-  void saveInputs() {
+  void saveInputs(bool holds) {
     std::vector<int> inputs; // of the forward's matmuls, in order
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       const Instruction &instr = function.instructions[i];
@@ -110,6 +111,8 @@ private:
         if (arg.kind == Arg::Kind::Tensor && arg.slot >= 0 &&
             function.slots[arg.slot].base != root) {
           inputs.push_back(arg.slot);
+          if (holds)
+            graph.heldByNodes.insert(function.slots[arg.slot].base);
           break;
         }
     }

@@ -105,6 +105,10 @@ private:
       return false;
     if (mode == EagerMode::Children)
       return held[&storage - storages.data()];
+    if (mode == EagerMode::Full && !graph.reentrantCheckpoints &&
+        graph.heldByNodes.contains(
+            static_cast<int>(&storage - storages.data())))
+      return true;
     return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
   }
 

@@ -68,6 +68,10 @@ struct SegmentGraph {
   /// Storages that hold two elements in a byte, with a scale of a byte for each
   /// 16 (LinearOperands::Nvfp4).
   std::set<int> fourBits;
+  /// Storages that nodes of the forward hold by themselves: checkpoints, unless
+  /// they are reentrant, do not drop them.
+  std::set<int> heldByNodes;
+  bool reentrantCheckpoints = false; // without nodes in the forward
   /// Of exchanges inside of the function (sharding::all_reduce, ...): the axes
   /// that they name, and neighbouring ranks on one node.
   plan::Mesh mesh;
@@ -101,6 +105,10 @@ struct SegmentGraph {
 /// Adds the temporaries of autograd's own formulas where the project's rules
 /// need fewer.
 void toAutogradForm(SegmentGraph &graph);
+
+/// Lets derivatives of fused kernels write over what they read
+/// (frameworks::Kernels::derivativesInPlace).
+void writeDerivativesInPlace(SegmentGraph &graph);
 
 /// Children: each child of the layer is a checkpoint of its own.
 enum class EagerMode { None, Pointwise, Full, Children };

@@ -162,6 +162,7 @@ struct StepParameter {
   /// Of experts under Megatron: its gradient is reduced over the ranks that
   /// have the same experts. `shape` is the rank's part.
   bool expert = false;
+  bool embedding = false; // a call looks rows of it up
   bool quantized() const { return packedBytes > 0; }
   /// Elements of the tensor that wrappers shard.
   int64_t storedNumel() const {

@@ -368,7 +368,7 @@ std::vector<OptimizerDescription> makeOptimizers() {
   return list;
 }
 
-bool has(StateOf of, size_t dimensions, int64_t numel) {
+bool has(StateOf of, size_t dimensions, int64_t numel, bool wide) {
   switch (of) {
   case StateOf::All:
     return true;
@@ -381,9 +381,9 @@ bool has(StateOf of, size_t dimensions, int64_t numel) {
   case StateOf::NotTwoDimensional:
     return dimensions != 2;
   case StateOf::Large:
-    return numel >= largeElements;
+    return numel >= largeElements && !wide;
   case StateOf::Small:
-    return numel < largeElements;
+    return numel < largeElements || wide;
   }
   return true;
 }
@@ -469,8 +469,9 @@ void setValue(Optimizer &optimizer, const char *name,
 }
 
 OptimizerRule::OptimizerRule(const Optimizer &optimizer,
-                             std::optional<DType> dtype)
-    : description(findOptimizer(optimizer.name)), values(optimizer) {
+                             std::optional<DType> dtype, UpdateHabits habits)
+    : description(findOptimizer(optimizer.name)), values(optimizer),
+      habits(habits) {
   if (!description)
     return;
   for (StateRule state : description->states) {
@@ -486,10 +487,10 @@ OptimizerRule::OptimizerRule(const Optimizer &optimizer,
 }
 
 int64_t OptimizerRule::elements(const StateRule &state,
-                                const std::vector<int64_t> &shape,
-                                int64_t rows) {
+                                const std::vector<int64_t> &shape, int64_t rows,
+                                bool wide) {
   const int64_t numel = product(shape, rows);
-  if (!has(state.of, shape.size(), numel))
+  if (!has(state.of, shape.size(), numel, wide))
     return 0;
   const size_t last = shape.size() - 1;
   switch (state.shape) {

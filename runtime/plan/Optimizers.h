@@ -142,10 +142,12 @@ struct OptimizerRule {
   /// `dtype` replaces the parameter's dtype for states that have none of their
   /// own.
   explicit OptimizerRule(const Optimizer &optimizer,
-                         std::optional<DType> dtype = std::nullopt);
+                         std::optional<DType> dtype = std::nullopt,
+                         UpdateHabits habits = {});
 
   const OptimizerDescription *description = nullptr;
   Optimizer values;
+  UpdateHabits habits;
   std::vector<StateRule> states;
   std::array<UpdateCost, numUpdateKernels> costs;
 
@@ -162,9 +164,11 @@ struct OptimizerRule {
     return state.dtype.value_or(parameter);
   }
   /// Elements of a state of a parameter that the rank holds as `shape` with
-  /// `rows` for its first dimension; 0 where it has none.
+  /// `rows` for its first dimension; 0 where it has none. `wide`: its states
+  /// are those of a small parameter, whatever its size.
   static int64_t elements(const StateRule &state,
-                          const std::vector<int64_t> &shape, int64_t rows);
+                          const std::vector<int64_t> &shape, int64_t rows,
+                          bool wide = false);
   /// Bytes of all states of a parameter, without rounding.
   int64_t stateBytes(const std::vector<int64_t> &shape, DType parameter) const;
   /// Every state is as large as its parameter and all parameters have it, so
@@ -185,6 +189,7 @@ struct TransformersOptimizer {
   std::optional<UpdateKernel> kernel = std::nullopt;
   std::optional<DType> stateDtype = std::nullopt; // bitsandbytes' 32-bit states
   const char *failsOnDTensors = nullptr;          // beside the description's
+  UpdateHabits habits = {}; // `wideEmbeddings` from transformers 4.52 on
 };
 const std::vector<TransformersOptimizer> &transformersOptimizers();
 const TransformersOptimizer *findTransformersOptimizer(const std::string &name);

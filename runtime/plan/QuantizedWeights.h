@@ -30,6 +30,11 @@ enum class QuantizedMatmul {
   Dequantizes,
   /// The same, and the matmul saves its input although the weight is frozen.
   DequantizesSavesInput,
+  /// The same, in an attribute of the node and not by save_for_backward, so
+  /// that
+  /// a checkpoint that is not reentrant does not drop it (bitsandbytes'
+  /// MatMul8bitLt).
+  DequantizesHoldsInput,
   /// The forward makes the copy, and autograd saves it for the backward.
   SavesCopy
 };

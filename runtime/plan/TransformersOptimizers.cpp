@@ -11,22 +11,28 @@ const std::vector<TransformersOptimizer> &transformersOptimizers() {
   using K = UpdateKernel;
   // Those of 32 bits have the descriptions of torch's.
   static const char *noDTensors = findOptimizer("adamw_8bit")->failsOnDTensors;
+  constexpr UpdateHabits apart{.oneByOne = true},
+      paged{.oneByOne = true, .paged = true},
+      narrow{.oneByOne = true, .wideEmbeddings = true},
+      pagedNarrow{.oneByOne = true, .paged = true, .wideEmbeddings = true};
   static const std::vector<TransformersOptimizer> list = {
       {"adamw_torch", "adamw"},
       {"adamw_torch_fused", "adamw", K::Fused},
       {"sgd", "sgd"},
-      {"lion_32bit", "lion", K::Fused, DType::F32, noDTensors},
-      {"paged_lion_32bit", "lion", K::Fused, DType::F32, noDTensors},
+      {"lion_32bit", "lion", K::Fused, DType::F32, noDTensors, apart},
+      {"paged_lion_32bit", "lion", K::Fused, DType::F32, noDTensors, paged},
       {"adafactor", "adafactor", K::ForLoop},
       // Of torch, not names of transformers.
       {"adafactor_torch", "adafactor_torch", K::ForLoop},
       {"muon", "muon", K::ForLoop},
-      {"adamw_bnb_8bit", "adamw_8bit", K::Fused},
-      {"adamw_8bit", "adamw_8bit", K::Fused},
-      {"paged_adamw_8bit", "adamw_8bit", K::Fused},
-      {"lion_8bit", "lion_8bit", K::Fused},
-      {"paged_lion_8bit", "lion_8bit", K::Fused},
-      {"paged_adamw_32bit", "adamw", K::Fused, DType::F32, noDTensors},
+      {"adamw_bnb_8bit", "adamw_8bit", K::Fused, std::nullopt, nullptr, narrow},
+      {"adamw_8bit", "adamw_8bit", K::Fused, std::nullopt, nullptr, narrow},
+      {"paged_adamw_8bit", "adamw_8bit", K::Fused, std::nullopt, nullptr,
+       pagedNarrow},
+      {"lion_8bit", "lion_8bit", K::Fused, std::nullopt, nullptr, narrow},
+      {"paged_lion_8bit", "lion_8bit", K::Fused, std::nullopt, nullptr,
+       pagedNarrow},
+      {"paged_adamw_32bit", "adamw", K::Fused, DType::F32, noDTensors, paged},
       {"adamw_torch_xla"},
       {"adamw_torch_npu_fused"},
       {"adamw_anyprecision"},

@@ -74,6 +74,9 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
       optimizer.weightDecay = decay;
     optimizer.kernel = named->kernel;
     optimizer.stateDtype = named->stateDtype;
+    optimizer.habits = named->habits;
+    if (!atLeast(options.script.versions.transformers, "4.52"))
+      optimizer.habits.wideEmbeddings = false;
     failsOnDTensors = named->failsOnDTensors;
   }
   const auto *description = plan::findOptimizer(optimizer.name.value);

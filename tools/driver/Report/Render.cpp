@@ -86,6 +86,10 @@ std::string tables(const PlanReport &report) {
       tableOf("memory at the peak (" + formatBytes(p.persistentBytes) +
                   " between steps)",
               memory);
+  if (p.pagedBytes)
+    out += "    " + padRight("paged states", 20) +
+           padLeft(formatBytes(p.pagedBytes), 12) +
+           "  beside it while there is room, else on the host\n";
   if (p.hostBytes)
     out += "    " + padRight("on the host", 20) +
            padLeft(formatBytes(p.hostBytes), 12) + "\n";
