@@ -14,10 +14,12 @@
 #include "test/dry/Values.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/record_function.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,7 +37,11 @@ struct Range {
 struct Call {
   std::string text;
   c10::OperatorName name{"", ""};
-  std::vector<c10::IValue> arguments; // of the outermost one
+  // The outermost operator that is no composite of others: what is computed.
+  // Nodes of autograd's engine and composites may be around it, and save its
+  // results.
+  bool outermost = false;
+  std::vector<c10::IValue> arguments; // of that one
   std::vector<Range> reads, writes;
   int launches = 0;
   Actor stream = host;
@@ -71,12 +77,25 @@ bool rangeOf(const at::Tensor &t, Range &range) {
   return true;
 }
 
+bool isComposite(const c10::OperatorName &name) {
+  auto handle = c10::Dispatcher::singleton().findSchema(name);
+  return handle &&
+         handle->hasKernelForDispatchKey(
+             c10::DispatchKey::CompositeImplicitAutograd) &&
+         !handle->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
+}
+
 void addRanges(const at::RecordFunction &function, Call &call) {
   auto schema = function.operator_schema();
   auto inputs = function.inputs();
   if (schema)
     call.name = schema->operator_name();
-  if (calls.empty() && schema && computesValues())
+  call.outermost =
+      schema && computesValues() &&
+      std::none_of(calls.begin(), calls.end(),
+                   [](const Call &outer) { return outer.outermost; }) &&
+      !isComposite(call.name);
+  if (call.outermost)
     call.arguments.assign(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const c10::AliasInfo *alias = schema && i < schema->arguments().size()
@@ -157,7 +176,7 @@ void end(const at::RecordFunction &function, at::ObserverContext *context) {
         gpu.order.access(call.stream, range.begin, range.end, true,
                          call.text + " result");
     });
-  if (!computesValues() || !calls.empty())
+  if (!call.outermost)
     return;
   try {
     computeOnHost(call.name, call.arguments, results);

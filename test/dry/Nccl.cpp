@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 using namespace accel::dry;
@@ -22,12 +23,15 @@ namespace {
 DryGpu &gpu() { return DryGpu::get(); }
 
 struct Made {
-  Made(int rank, int size, int index, const std::string &name)
-      : name("communicator " + std::to_string(index)),
-        exchange(rank, size, name) {}
-  std::string name;
+  Made(int rank, int size, int index, const std::string &id)
+      : name("communicator " + std::to_string(index)), id(id),
+        exchange(rank, size, id) {}
+  std::string name; // among those of this process
+  std::string id;   // the same on all ranks of the group
   Exchange exchange;
+  int splits = 0; // ncclCommSplit
 };
+int communicators = 0;
 
 Made &made(ncclComm_t comm) { return *reinterpret_cast<Made *>(comm); }
 
@@ -160,9 +164,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
                                     int rank, ncclConfig_t *) {
   Lock lock(gpu().mutex);
   gpu().context();
-  static int index = 0;
-  *comm =
-      reinterpret_cast<ncclComm_t>(new Made(rank, size, index++, id.internal));
+  *comm = reinterpret_cast<ncclComm_t>(
+      new Made(rank, size, communicators++, id.internal));
   gpu().count("communicators");
   return ncclSuccess;
 }
@@ -173,6 +176,35 @@ ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id,
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *comm, int size, int rank, int,
                                       ncclUniqueId *id, ncclConfig_t *config) {
   return ncclCommInitRankConfig(comm, size, *id, rank, config);
+}
+/// Ranks of one colour become a communicator, in the order of their keys. They
+/// tell each other both through the parent, of which each rank splits as often.
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
+                           ncclComm_t *newcomm, ncclConfig_t *) {
+  Lock lock(gpu().mutex);
+  Made &parent = made(comm);
+  const int size = parent.exchange.size(), rank = parent.exchange.rank();
+  const int64_t own[2] = {color, key};
+  std::vector<int64_t> all(2 * size);
+  parent.exchange.run(Collective::AllGather, own, 2, all.data(), all.size(),
+                      c10::ScalarType::Long, false);
+  const int split = parent.splits++;
+  *newcomm = nullptr;
+  if (color < 0) // NCCL_SPLIT_NOCOLOR
+    return ncclSuccess;
+  int members = 0, position = 0;
+  for (int other = 0; other < size; ++other) {
+    if (all[2 * other] != color)
+      continue;
+    ++members;
+    position += std::pair(all[2 * other + 1], other) <
+                std::pair<int64_t, int>(key, rank);
+  }
+  *newcomm = reinterpret_cast<ncclComm_t>(new Made(
+      position, members, communicators++,
+      parent.id + "-" + std::to_string(split) + "-" + std::to_string(color)));
+  gpu().count("communicators");
+  return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t) { return ncclSuccess; }
 ncclResult_t ncclCommAbort(ncclComm_t) {
