@@ -8,13 +8,20 @@
 // Accelerate builds (runtime/zero/stage_1_and_2.py, stage3.py,
 // partitioned_param_coordinator.py, zero/config.py): a 16-bit model with fp32
 // copies in the optimizer's partitions; gradients leave through buckets; stage
-// 3 gathers each module's parameters when it runs, holds some ahead and never
-// releases small parameters (ZeroBuffers). MiCS is a mesh of copies; what
-// ZeRO++ adds is in DeepspeedPlus.h.
+// 3 gathers each module's parameters when it runs, holds some ahead, keeps what
+// is used again soon (DeepspeedTrace.h) and never releases small parameters
+// (ZeroBuffers). A step is one behind the first, which has no trace: there
+// nothing is gathered ahead, and nothing stays. MiCS is a mesh of copies; what
+// ZeRO++ adds is in DeepspeedPlus.h. As release 0.19.8.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/DeepspeedPlus.h"
+#include "passes/FrameworkSteps/DeepspeedTrace.h"
 #include "passes/FrameworkSteps/StepRun.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
 
 namespace accel {
 namespace {
@@ -28,7 +35,9 @@ protected:
 
   int stage() const { return candidate.zeroStage; }
   int64_t ranks() const { return layout.shards.ranks; }
-  bool foldsBackward() const override { return stage() == 3; }
+  bool foldsBackward() const override {
+    return stage() == 3 && trace.keptBlocks() < 2;
+  }
 
   struct Sizes {
     int64_t shard = 0;     // parameters, compute dtype, of this rank
@@ -44,7 +53,9 @@ protected:
     plus = DeepspeedPlus(layout, candidate);
     hasSecondary = false;
     largestGroup = 0;
-    int64_t trainable = 0, group = 0;
+    groups = {};
+    std::vector<DeepspeedTrace::Unit> traced(sizes.size());
+    int64_t trainable = 0, subGroup[2] = {};
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       const StepParameter &parameter = model.parameters[p];
       Sizes &s = sizes[candidate.unitOf[p]];
@@ -54,20 +65,25 @@ protected:
           parameter.quantized() ? plan::itemSize(parameter.dtype) : item;
       s.full += layout.round(numel * held);
       s.shard += (numel + ranks() - 1) / ranks() * held;
-      if (numel <= candidate.zero.persistenceThreshold)
+      ++traced[candidate.unitOf[p]].modules;
+      if (numel <= candidate.zero.persistenceThreshold) {
         s.persists += layout.round(numel * held);
-      else
+      } else {
+        traced[candidate.unitOf[p]].numel += numel;
         plus.addGathered(candidate.unitOf[p], parameter, held);
+      }
       if (parameter.trainable) {
         s.gradients += layout.round(numel * item);
         trainable += numel;
         largest = std::max(largest, numel);
         plus.addGradient(candidate.unitOf[p], parameter);
-        // A group is closed by the parameter that fills it.
-        group += (numel + ranks() - 1) / ranks();
-        largestGroup = std::max(largestGroup, group);
-        if (group >= candidate.zero.subGroup)
-          group = 0;
+        const int g = groupOf(parameter);
+        groups[g].numel += numel;
+        // A sub-group is closed by the parameter that fills it.
+        subGroup[g] += (numel + ranks() - 1) / ranks();
+        largestGroup = std::max(largestGroup, subGroup[g]);
+        if (subGroup[g] >= candidate.zero.subGroup)
+          subGroup[g] = 0;
       }
     }
     for (const Sizes &s : sizes)
@@ -79,6 +95,10 @@ protected:
     if (gathers())
       holdSecondary(plus.frozenSecondary());
     partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
+    if (stage() == 1 || stage() == 2)
+      partitionGroups();
+    if (gathers())
+      trace = DeepspeedTrace(layout, candidate, std::move(traced));
     int64_t states = 0;
     stateBytes = 0;
     for (const plan::StateRule &state : candidate.update->states) {
@@ -123,13 +143,51 @@ protected:
   }
 
   void allocateBuckets() {
+    if (bucketsThere)
+      return;
+    bucketsThere = true;
     for (int i = 0; i < buckets; ++i)
       engine.alloc(Holding::Buffers, bucketBytes);
   }
 
+  /// Of the optimizer: matrices, then what has no weight decay (the groups of
+  /// transformers' Trainer and of most training loops).
+  static int groupOf(const StepParameter &parameter) {
+    return parameter.shape.size() < 2 ? 1 : 0;
+  }
+
+  /// Stages 1 and 2 flatten each group, and pad it to two elements a rank. A
+  /// rank keeps the whole gradient of a parameter of which it has a part
+  /// (copy_grads_in_partition); this is the rank with the most.
+  void partitionGroups() {
+    partition = 0;
+    for (Group &g : groups) {
+      g.partition = (g.numel + 2 * ranks() - 1) / (2 * ranks()) * 2;
+      partition += g.partition;
+    }
+    std::vector<int64_t> kept(ranks());
+    int64_t at[2] = {};
+    for (const StepParameter &parameter : model.parameters) {
+      if (!parameter.trainable)
+        continue;
+      const int g = groupOf(parameter);
+      const int64_t numel = parameter.storedNumel();
+      const int64_t first = at[g] / groups[g].partition;
+      const int64_t last = (at[g] + numel - 1) / groups[g].partition;
+      for (int64_t r = first; r <= last && r < ranks(); ++r)
+        kept[r] += numel;
+      at[g] += numel;
+    }
+    keptGradients = *std::max_element(kept.begin(), kept.end());
+  }
+
   bool gathers() const { return stage() == 3 && ranks() > 1; }
-  int reachForward() const override { return gathers() ? 2 : 0; }
-  int reachBackward() const override { return gathers() ? 2 : 0; }
+  int reachForward() const override {
+    return gathers() ? std::max(2 + trace.maxAhead(), trace.keptBlocks()) : 0;
+  }
+  int reachBackward() const override {
+    return gathers() ? 2 + trace.maxAhead() : 0;
+  }
 
   int64_t gatheredBytes(int u) const {
     return sizes[u].full - sizes[u].persists;
@@ -163,72 +221,85 @@ protected:
         after, bytes));
   }
 
-  void gather(int u, bool forward) {
-    if (!gathers())
-      return;
-    if (!engine.hasPending())
-      start(u);
-    engine.wait(engine.pop(), Cause::Gather);
-    if (plus.quantizesWeights()) {
-      engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
-      engine.free(Holding::Gathered, plus.wireBytes(u), Pool::Gather);
-      engine.overhead(layout.copyTime(static_cast<double>(plus.wireBytes(u)) +
-                                      static_cast<double>(gatheredBytes(u))),
-                      Cause::Gather);
+  /// The unit of a step of the trace is gathered, unless it has stayed, and
+  /// then what comes.
+  void use(int step) {
+    const int u = trace.unit(step);
+    const bool trained = running == PreferenceStep::Reference::None;
+    if (!trace.here(step) || !trained) {
+      if (ahead == 0)
+        start(u);
+      engine.wait(engine.pop(), Cause::Gather);
+      if (plus.quantizesWeights()) {
+        engine.alloc(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+        engine.free(Holding::Gathered, plus.wireBytes(u), Pool::Gather);
+        engine.overhead(layout.copyTime(static_cast<double>(plus.wireBytes(u)) +
+                                        static_cast<double>(gatheredBytes(u))),
+                        Cause::Gather);
+      }
     }
-    // The next modules, up to the prefetch bucket: a whole unit where it fits,
-    // else its first parameters, which start its gather.
-    const int next = position[u] + (forward ? 1 : -1);
-    if (next >= 0 && next < static_cast<int>(layout.gatherOrder.size()) &&
-        candidate.zero.prefetchBucket > 0)
-      start(layout.gatherOrder[next]);
+    ahead = std::max(0, ahead - 1);
+    const int first = step + ahead + 1;
+    ahead = trace.lookAhead(step, ahead, trained);
+    for (int s = first; s <= step + ahead; ++s)
+      if (!trace.here(s) || !trained)
+        start(trace.unit(s));
   }
-  void release(int u) {
-    if (gathers())
-      engine.free(Holding::Gathered, gatheredBytes(u), Pool::Gather);
+  void release(const DeepspeedTrace::Steps &steps) {
+    for (int s = steps.begin; s < steps.end; ++s)
+      if (!trace.stays(s) || running != PreferenceStep::Reference::None)
+        engine.free(Holding::Gathered, gatheredBytes(trace.unit(s)),
+                    Pool::Gather);
+  }
+  int blockOf(const Block &block) const {
+    return static_cast<int>(&block - layout.blocks.data());
   }
 
-  void beginForward() override {
-    position.assign(layout.units.size(), -1);
-    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
-      position[layout.gatherOrder[i]] = static_cast<int>(i);
-    if (candidate.rootUnit >= 0)
-      gather(candidate.rootUnit, true);
-  }
+  void beginForward() override { ahead = 0; }
   /// A second model is partitioned as the first in stage 3, else whole
   /// (prepare_deepspeed of trl/models/utils.py).
   void beginReference() override { beginForward(); }
   void beforeForward(const Block &block) override {
-    for (int c = block.begin; c < block.end; ++c)
-      for (int u : layout.opens[c])
-        if (u != candidate.rootUnit)
-          gather(u, true);
+    if (!gathers())
+      return;
+    const DeepspeedTrace::Steps &steps = trace.forward(blockOf(block));
+    for (int s = steps.begin; s < steps.end; ++s)
+      use(s);
   }
   void afterForward(const Block &block) override {
+    if (!gathers())
+      return;
+    release(trace.forward(blockOf(block)));
     for (int c = block.begin; c < block.end; ++c)
-      for (int u : layout.closes[c]) {
-        release(u);
-        if (gathers() && gathersFromAll() && trainedForward())
+      for (int u : layout.closes[c])
+        if (gathersFromAll() && trainedForward())
           holdSecondary(plus.secondary(u));
-      }
   }
   bool trainedForward() const {
     return running == PreferenceStep::Reference::None && plus.hasSecondary();
   }
   void endForward() override { hasSecondary |= trainedForward(); }
   void beforeBackward(const Block &block) override {
-    for (int c = block.end - 1; c >= block.begin; --c)
-      for (size_t i = layout.closes[c].size(); i-- > 0;)
-        gather(layout.closes[c][i], false);
+    if (!gathers())
+      return;
+    const DeepspeedTrace::Steps &steps = trace.backward(blockOf(block));
+    for (int s = steps.begin; s < steps.end; ++s)
+      use(s);
   }
 
-  /// ZeROOptimizer.backward makes the buffers of stages 1 and 2, and
-  /// independent_gradient_partition_epilogue drops them.
   void beginBackward() override {
-    if (stage() < 3)
-      allocateBuckets();
+    bucketsThere = stage() == 3;
     copied = 0;
     copiedPartition = false;
+  }
+  /// The first gradient of a backward makes the buffers of stages 1 and 2
+  /// (setup_buckets), and independent_gradient_partition_epilogue drops them.
+  void gradientsReady(int call) override {
+    if (bucketsThere || gradientsAtEnd())
+      return;
+    for (int p : model.calls[call].parameters)
+      if (layout.firstUser[p] == call && model.parameters[p].trainable)
+        return allocateBuckets();
   }
 
   /// Stage 1 without the last micro-batch, and stage 0, keep them.
@@ -236,13 +307,20 @@ protected:
     return stage() <= 1 && !microBatch.first;
   }
 
+  /// Gradients leave in the backward, for buckets: in stage 1 where
+  /// communication overlaps (process_gradients).
+  bool reducesInBackward() const {
+    return stage() >= 2 ||
+           (stage() == 1 && candidate.zero.overlap && microBatch.last);
+  }
+
   void afterBackward(const Block &block) override {
+    if (gathers())
+      release(trace.backward(blockOf(block)));
     for (int c = block.end - 1; c >= block.begin; --c)
-      for (int u : layout.opens[c]) {
-        release(u);
-        if (stage() >= 2 && !gradientsAtEnd())
+      for (int u : layout.opens[c])
+        if (reducesInBackward() && !gradientsAtEnd())
           reduce(u);
-      }
   }
 
   /// The backward of one graph hands out all gradients when it ends; hooks of
@@ -299,12 +377,15 @@ protected:
     ++partitions;
     engine.alloc(Holding::Gradients, partitionBytes(), Pool::Reduce);
   }
-  /// The gradients that a rank keeps in stage 2.
+  /// The gradients that a rank keeps in stages 1 and 2.
   int64_t partitionBytes() const {
-    return layout.round(partition * plan::itemSize(candidate.dtypes.compute));
+    return layout.round(keptGradients *
+                        plan::itemSize(candidate.dtypes.compute));
   }
 
   void endBackward() override {
+    if (stage() < 3)
+      allocateBuckets();
     if (gradientsAtEnd())
       for (size_t c = layout.opens.size(); c-- > 0;)
         for (int u : layout.opens[c])
@@ -312,12 +393,16 @@ protected:
     if (keepsPartition()) {
       holdPartition();
       // Those of later micro-batches are added to the first one's.
-      if (!microBatch.first)
+      if (stage() == 2 && !microBatch.first)
         freePartition();
     }
+    // All of stage 1 have passed through the buckets.
+    if (stage() == 1 && microBatch.last && !reducesInBackward())
+      freeAllGradients();
     for (int i = 0; stage() < 3 && i < buckets; ++i)
       engine.free(Holding::Buffers, bucketBytes);
-    if (stage() <= 1 && microBatch.last && ranks() > 1) {
+    if (stage() <= 1 && !reducesInBackward() && microBatch.last &&
+        ranks() > 1) {
       double bytes = 0;
       for (const Sizes &s : sizes)
         bytes += static_cast<double>(s.gradients);
@@ -344,8 +429,6 @@ protected:
         candidate.holdsMasterCopy() && !onHost && stage() >= 1;
     const bool frees = flattens && stage() <= 2;
     const auto own = static_cast<double>(partition);
-    const int64_t gradients =
-        candidate.holdsMasterCopy() ? layout.round(updatedAtOnce() * 4) : 0;
     if (onHost) {
       const double rate = layout.target.host.updateBytesPerSecond;
       if (rate > 0)
@@ -362,25 +445,31 @@ protected:
       if (stage() >= 1)
         engine.transient(Holding::Gradients, layout.round(largestPiece() * 8));
       // The gradients of what is updated at a time are flattened, then
-      // converted to fp32, which copies what has 16 bits.
-      const int64_t flat =
-          flattens ? layout.round(updatedAtOnce() * item) : int64_t{0};
+      // converted to fp32, which copies what has 16 bits. All gradients that
+      // a rank keeps are one tensor, which the last group frees.
       const bool converts = dtypes.compute != plan::DType::F32;
-      engine.alloc(Holding::Gradients, flat);
-      if (converts) {
-        engine.alloc(Holding::Gradients, gradients);
-        engine.free(Holding::Gradients, flat);
+      const bool apart = frees && groups[0].numel > 0 && groups[1].numel > 0;
+      for (int g = 0; g < (apart ? 2 : 1); ++g) {
+        const int64_t part = apart ? groups[g].partition : updatedAtOnce();
+        const int64_t flat = flattens ? layout.round(part * item) : int64_t{0};
+        const int64_t wide =
+            candidate.holdsMasterCopy() ? layout.round(part * 4) : int64_t{0};
+        engine.alloc(Holding::Gradients, flat);
+        if (converts) {
+          engine.alloc(Holding::Gradients, wide);
+          engine.free(Holding::Gradients, flat);
+        }
+        if (frees && (!apart || g == 1))
+          freeGradients();
+        if (const int64_t bytes = temporaryBytes(part))
+          engine.transient(Holding::Optimizer, bytes);
+        engine.free(Holding::Gradients, converts ? wide : flat);
       }
-      if (frees)
-        freeGradients();
       if (candidate.clipGradients)
         engine.compute(layout.copyTime(12 * own));
-      if (const int64_t bytes = temporaryBytes())
-        engine.transient(Holding::Optimizer, bytes);
       engine.compute(
           layout.updateTime(4 * own, 4 * own, static_cast<double>(stateBytes)));
       engine.compute(layout.copyTime((4.0 + static_cast<double>(item)) * own));
-      engine.free(Holding::Gradients, gradients);
     }
     if (!frees)
       freeGradients();
@@ -408,36 +497,15 @@ protected:
     hasSecondary = false;
   }
 
-  /// Masks of what is infinite or not a number in 16-bit gradients: stage 3
-  /// looks at all of fp16's at once, on the stream of its reductions
-  /// (has_overflow); stages 1 and 2 look at one fp32 copy after the other, of
-  /// bf16's too (_has_inf_or_nan, check_grad_overflow).
+  /// What is infinite or not a number is looked for in the largest and the
+  /// smallest element of each gradient (has_inf_or_nan): no tensor is made.
+  /// Stage 3 looks at fp16's alone.
   void checkOverflow() {
     const plan::DType compute = candidate.dtypes.compute;
-    if (stage() == 0 || compute == plan::DType::F32)
+    if (stage() == 0 || compute == plan::DType::F32 ||
+        (stage() == 3 && compute != plan::DType::F16))
       return;
-    if (stage() == 3) {
-      if (compute != plan::DType::F16)
-        return;
-      const int64_t item = plan::itemSize(compute);
-      // |x| lives until it is compared.
-      engine.alloc(Holding::Buffers, layout.round(partition * item),
-                   Pool::Reduce);
-      engine.transient(Holding::Buffers, layout.round(partition), Pool::Reduce);
-      engine.free(Holding::Buffers, layout.round(partition * item),
-                  Pool::Reduce);
-      engine.compute(layout.copyTime(8 * static_cast<double>(partition)));
-      return;
-    }
-    const int64_t piece = largestPiece();
-    const int64_t copy = layout.round(piece * 4), mask = layout.round(piece);
-    engine.alloc(Holding::Gradients, copy);
-    engine.alloc(Holding::Gradients, mask);
-    engine.alloc(Holding::Gradients, copy); // |x|, for isinf
-    engine.transient(Holding::Gradients, mask);
-    for (int64_t bytes : {copy, mask, copy})
-      engine.free(Holding::Gradients, bytes);
-    engine.compute(layout.copyTime(24 * static_cast<double>(partition)));
+    engine.compute(layout.copyTime(4 * static_cast<double>(partition)));
   }
 
   /// The elements of the largest gradient that this rank keeps: its part of
@@ -453,8 +521,7 @@ protected:
   int64_t updatedAtOnce() const {
     return stage() == 3 ? std::min(partition, largestGroup) : partition;
   }
-  int64_t temporaryBytes() const {
-    const int64_t part = updatedAtOnce();
+  int64_t temporaryBytes(int64_t part) const {
     const int64_t bytes = layout.round(part * 4);
     const plan::OptimizerRule &rule = *candidate.update;
     int64_t carried = 0;
@@ -464,15 +531,16 @@ protected:
                                carried);
   }
 
-  /// Stage 2 keeps its part on the device.
+  /// Stages 1 and 2 keep their part on the device.
   bool keepsPartition() const {
-    return stage() == 2 && partition > 0 && !candidate.offloadOptimizer &&
+    return (stage() == 2 || (stage() == 1 && microBatch.last)) &&
+           partition > 0 && !candidate.offloadOptimizer &&
            !candidate.offloadParameters;
   }
 
   /// What no longer lives after the update.
   void freeGradients() {
-    if (stage() <= 1)
+    if (stage() == 0)
       freeAllGradients();
     if (partitions > 0)
       freePartition();
@@ -483,7 +551,15 @@ protected:
   }
 
   std::vector<Sizes> sizes; // by unit
-  std::vector<int> position;
+  DeepspeedTrace trace;     // of stage 3
+  int ahead = 0; // its steps behind the present one that are gathered, or start
+  /// A group of the optimizer: its trained elements, and this rank's.
+  struct Group {
+    int64_t numel = 0, partition = 0;
+  };
+  std::array<Group, 2> groups;
+  int64_t keptGradients = 0; // elements, of parameters with a part here
+  bool bucketsThere = false;
   DeepspeedPlus plus;
   bool hasSecondary = false;
   int64_t partition = 0, bucket = 0;

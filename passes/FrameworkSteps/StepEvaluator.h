@@ -65,6 +65,9 @@ struct ZeroBuffers {
   int64_t reduceBucket = 500'000'000;     // reduce_bucket_size
   int64_t prefetchBucket = 50'000'000;    // stage3_prefetch_bucket_size
   int64_t persistenceThreshold = 100'000; // stage3_param_persistence_threshold
+  /// stage3_max_reuse_distance and stage3_max_live_parameters, elements: those
+  /// of DeepSpeed and of Accelerate, as lower ones are refused.
+  int64_t reuseDistance = 1'000'000'000, liveParameters = 1'000'000'000;
   /// overlap_comm: stages 1 and 2 have two buckets. Stage 3 has one.
   bool overlap = false;
   int64_t subGroup = 1'000'000'000; // sub_group_size

@@ -41,8 +41,10 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   settings.ranksPerNode = 8;
   settings.param = plan::DType::BF16;
   settings.optimizer = OptimizerKernel::Fused;
-  // One bucket is one of the largest layer; nothing is gathered ahead.
+  // One bucket is one of the largest layer; nothing is gathered ahead or kept
+  // for the backward.
   settings.zero.prefetchBucket = settings.zero.persistenceThreshold = 0;
+  settings.zero.reuseDistance = 0;
   const Target machine = h100();
   StepEvaluator evaluator(model, machine);
   auto predict = [&](int stage, int64_t bucket, bool optimizer, bool offload) {
@@ -57,8 +59,10 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   constexpr double printed = 0.005;
   // Stage 2: 4 P + 16 P / N; two of the four are the gradients, here a bucket
   // that all of them fit in. With offload, the parameters alone.
+  // A rank keeps the gradients of twelve layers, of which it has 11.1.
   StepPrediction p = predict(2, 2851000000, false, false);
-  EXPECT_NEAR(p.peakBytes / gib - partition + 2 * partition, 15.93, printed);
+  const double kept = 2 * 12 * 32e6 / gib;
+  EXPECT_NEAR(p.peakBytes / gib - kept + 2 * partition, 15.93, printed);
   p = predict(2, 0, true, false);
   EXPECT_NEAR(p.persistentBytes / gib, 5.31, printed);
   // Times 1.5, for the node: 16 P. The table has max(4 N, 16) P, for models
@@ -134,9 +138,9 @@ TEST(Executors, DeepspeedUpdatesFlatGradients) {
             p.peakBytes);
 }
 
-/// Masks of what is no number lie beside 16-bit gradients before the update:
-/// beside an fp32 copy of one at a time in stages 1 and 2, beside all of a
-/// rank's in stage 3, where bf16's are not looked at.
+/// What is no number is looked for without a tensor; the norm is that of a copy
+/// in fp64. A rank keeps the whole gradient of a parameter of which it has a
+/// part in stages 1 and 2.
 TEST(Executors, DeepspeedLooksForOverflow) {
   const Target machine = h100();
   auto peak = [&](int stage, int64_t parameters, plan::DType dtype) {
@@ -145,7 +149,7 @@ TEST(Executors, DeepspeedLooksForOverflow) {
     settings.optimizer = OptimizerKernel::Fused;
     settings.zeroStage = stage;
     settings.zero.reduceBucket = settings.zero.prefetchBucket = 0;
-    settings.zero.persistenceThreshold = 0;
+    settings.zero.persistenceThreshold = settings.zero.reuseDistance = 0;
     settings.zero.subGroup = 1; // each parameter is updated alone
     StepEvaluator evaluator(model, machine);
     return evaluator.evaluate(configuredCandidate(model, settings)).peakBytes;
@@ -153,12 +157,43 @@ TEST(Executors, DeepspeedLooksForOverflow) {
   // One parameter, of which each rank has a quarter.
   constexpr int64_t parameter = 1 << 20, part = parameter / 4;
   for (plan::DType dtype : {plan::DType::BF16, plan::DType::F16})
-    EXPECT_EQ(peak(2, 1, dtype), 2 * parameter + (12 + 2 + 10) * part);
-  // Sixteen of them; bf16's peak is in the backward of one.
+    for (int stage : {1, 2})
+      EXPECT_NEAR(peak(stage, 1, dtype), (2 + 2) * parameter + (12 + 8) * part,
+                  1 << 12);
+  // Sixteen of them: the peak is in the backward of one.
   constexpr int64_t own = 16 * part;
-  EXPECT_EQ(peak(3, 16, plan::DType::F16), (2 + 12 + 2 + 3) * own);
-  EXPECT_NEAR(peak(3, 16, plan::DType::BF16),
-              (2 + 12 + 2) * own + 4 * parameter, 1 << 14);
+  for (plan::DType dtype : {plan::DType::BF16, plan::DType::F16})
+    EXPECT_NEAR(peak(3, 16, dtype), (2 + 12 + 2) * own + 4 * parameter,
+                1 << 14);
+}
+
+/// Stage 3 keeps what the backward uses again soon, and gathers as much ahead
+/// as may live.
+TEST(Executors, DeepspeedKeepsWhatIsUsedSoon) {
+  const StepModel model = uniformModel(16, {1024, 1024}, 0);
+  Settings settings = overFour(plan::DType::BF16);
+  settings.optimizer = OptimizerKernel::Fused;
+  settings.zeroStage = 3;
+  settings.zero.reduceBucket = settings.zero.persistenceThreshold = 0;
+  settings.zero.prefetchBucket = settings.zero.reuseDistance = 0;
+  settings.zero.subGroup = 1; // the update needs less
+  const Target machine = h100();
+  StepEvaluator evaluator(model, machine);
+  auto peak = [&] {
+    return evaluator.evaluate(configuredCandidate(model, settings)).peakBytes;
+  };
+  constexpr int64_t parameter = 1 << 20;
+  const int64_t none = peak();
+  // Between the uses of the last layer there is nothing, of the others two
+  // layers more each.
+  for (int64_t layers : {2, 5}) {
+    settings.zero.reuseDistance = 2 * (layers - 1) * parameter + 1;
+    EXPECT_NEAR(peak() - none, 2 * (layers - 1) * parameter, 1 << 14);
+  }
+  settings.zero.reuseDistance = 0;
+  settings.zero.prefetchBucket = 2 * parameter;
+  settings.zero.liveParameters = 4 * parameter;
+  EXPECT_NEAR(peak() - none, 2 * 3 * parameter, 1 << 14);
 }
 
 /// Partitions are copied in fp32 too; stage 0 updates parameters as they are.

@@ -1,13 +1,13 @@
 """Plans of one job with ZeRO++ and MiCS against the plan without them.
 
-  check-zero-plus.py FOLDER PARAMETERS HEAD RANKS GROUP
+  check-zero-plus.py FOLDER PARAMETERS RANKS GROUP
 """
 import json
 import os
 import sys
 
 folder = sys.argv[1]
-parameters, head, ranks, group = map(int, sys.argv[2:])
+parameters, ranks, group = map(int, sys.argv[2:])
 
 
 def load(name):
@@ -22,14 +22,15 @@ def near(text, found, expected, share=0.01):
 
 _, plain, slow = load("plain")
 plan, peak, seconds = load("hpz")
-# 2 bytes an element over the group; the peak is in the head, whose unit has
-# not been released and left its part yet.
-near("second copy", peak - plain, 2 * (parameters - head) / group)
+# 2 bytes an element over the group; the peak is in the backward, before which
+# all units have left their parts.
+near("second copy", peak - plain, 2 * parameters / group)
 assert seconds < slow, "gathers within a machine are no faster"
 
 _, peak, seconds = load("weights")
 assert seconds < slow, "half of the bytes take no less time"
-assert peak >= plain
+# What is gathered ahead has a byte an element until it is used.
+assert 0 < plain - peak < parameters, (plain, peak)
 
 _, _, seconds = load("gradients")
 assert seconds < slow, "an eighth of the bytes takes no less time"
