@@ -37,13 +37,14 @@ MODELS = {
     "checkpointing": job(trainer.LLAMA, 256, 4, gradient_checkpointing=True),
     "accumulation": job(trainer.LLAMA, 256, 2, gradient_accumulation_steps=2),
     "qwen3": job(trainer.QWEN3, 256, 4),
+    "tied": job(trainer.TIED, 64, 1, weights="bfloat16"),
     "lora": job(trainer.LLAMA, 256, 4, weights="bfloat16", lora=(8, ATTENTION)),
 }
 JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
         for wrapper, models in (
             ("fsdp2", MODELS),
-            ("fsdp1", ("amp", "bf16", "checkpointing")),
-            ("ddp", ("amp", "bf16", "lora")))
+            ("fsdp1", ("amp", "bf16", "tied", "checkpointing")),
+            ("ddp", ("amp", "bf16", "tied", "lora")))
         for model in models}
 # Of the suite; the others by --all.
 CHOSEN = ("fsdp2-checkpointing", "fsdp1-checkpointing", "ddp-amp")
