@@ -223,7 +223,7 @@ def apart(here, seconds):
 def run(folder, chosen, limit):
     # Asking CUDA for devices would keep forked processes from using them.
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
-    import peft  # noqa: F401
+
     import transformers  # noqa: F401
     path = os.path.join(folder, "measured.json")
     measured = {}
@@ -231,9 +231,7 @@ def run(folder, chosen, limit):
         with open(path, encoding="utf-8") as f:
             measured = json.load(f)
     begin = time.time()
-    for name in JOBS:
-        if chosen and name not in chosen:
-            continue
+    for name in chosen or JOBS:
         if time.time() - begin > limit:
             print(f"{name}: no time left")
             continue
