@@ -14,6 +14,7 @@
 #include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/FrameworkSteps/Fp8Segments.h"
 #include "passes/FrameworkSteps/MegatronSegments.h"
+#include "passes/FrameworkSteps/ParameterForm.h"
 #include "passes/FrameworkSteps/SegmentGradients.h"
 #include "passes/FrameworkSteps/SegmentMarks.h"
 #include "passes/Frameworks/JobFramework.h"
@@ -108,15 +109,6 @@ private:
     model.ranksPerSample = mesh.ranksPerSample();
     model.ranksPerSequence = mesh.ranksPerSequence();
     model.stages = mesh.size(plan::pipelineAxis);
-  }
-
-  /// One rank's part of it, where partition-sharding made functions of those.
-  RankedTensorType ownType(sharding::ParamOp op) const {
-    auto spec = op.getSpecAttr();
-    return spec ? sharding::localType(
-                      spec, op.getTensorType(),
-                      sharding::findOnly<sharding::MeshOp>(module))
-                : op.getTensorType();
   }
 
   void addParameters() {
@@ -251,12 +243,8 @@ private:
           return op.emitOpError()
                  << "reads '" << fqn << "', which is no parameter of the model";
         call.parameters.push_back(it->second);
-        Value weight = callee.getArgument(i);
-        if (llvm::any_of(weight.getUsers(), [&](Operation *user) {
-              auto rows = dyn_cast<aten::EmbeddingOp>(user);
-              return rows && rows.getWeight() == weight;
-            }))
-          model.parameters[it->second].embedding = true;
+        model.parameters[it->second].embedding |=
+            isTable(callee.getArgument(i));
         if (loss)
           noteHead(it->second);
       }

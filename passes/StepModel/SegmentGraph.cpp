@@ -105,9 +105,8 @@ private:
       return false;
     if (mode == EagerMode::Children)
       return held[&storage - storages.data()];
-    if (mode == EagerMode::Full && !graph.reentrantCheckpoints &&
-        graph.heldByNodes.contains(
-            static_cast<int>(&storage - storages.data())))
+    const auto root = static_cast<int>(&storage - storages.data());
+    if (mode == EagerMode::Full && graph.holds(root))
       return true;
     return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
   }

@@ -72,6 +72,9 @@ struct SegmentGraph {
   /// they are reentrant, do not drop them.
   std::set<int> heldByNodes;
   bool reentrantCheckpoints = false; // without nodes in the forward
+  bool holds(int storage) const {
+    return !reentrantCheckpoints && heldByNodes.contains(storage);
+  }
   /// Of exchanges inside of the function (sharding::all_reduce, ...): the axes
   /// that they name, and neighbouring ranks on one node.
   plan::Mesh mesh;

@@ -1,0 +1,25 @@
+//===- ParameterForm.cpp - What a module's parameter is -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/ParameterForm.h"
+
+#include "dialects/Aten/Aten.h"
+
+using namespace mlir;
+
+RankedTensorType accel::ownType(sharding::ParamOp op) {
+  auto spec = op.getSpecAttr();
+  return spec ? sharding::localType(spec, op.getTensorType(),
+                                    sharding::findOnly<sharding::MeshOp>(
+                                        op->getParentOfType<ModuleOp>()))
+              : op.getTensorType();
+}
+
+bool accel::isTable(Value argument) {
+  return llvm::any_of(argument.getUsers(), [&](Operation *user) {
+    auto rows = dyn_cast<aten::EmbeddingOp>(user);
+    return rows && rows.getWeight() == argument;
+  });
+}

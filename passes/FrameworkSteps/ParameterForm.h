@@ -1,0 +1,21 @@
+//===- ParameterForm.h - What a module's parameter is -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERFORM_H
+#define ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERFORM_H
+
+#include "dialects/Sharding/Sharding.h"
+
+namespace accel {
+
+/// One rank's part of it, where partition-sharding made functions of those.
+mlir::RankedTensorType ownType(sharding::ParamOp op);
+
+/// An argument of a function that rows are looked up in: an embedding.
+bool isTable(mlir::Value argument);
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERFORM_H
