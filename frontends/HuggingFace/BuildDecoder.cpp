@@ -66,6 +66,10 @@ public:
                         d.paddingIndex.value_or(-1));
     if (d.embeddingScale != 1)
       hidden = f.op<MulTensorOp>(hidden, number(f, d.embeddingScale, hidden));
+    if (d.embeddingFactor != 1) {
+      f.enter("");
+      hidden = f.op<MulScalarOp>(hidden, d.embeddingFactor);
+    }
     if (!d.projectIn.empty()) {
       int64_t width = f.shape(hidden).back();
       hidden =
@@ -292,6 +296,8 @@ private:
       logits = f.op<TanhOp>(f.op<DivScalarOp>(logits, d.logitSoftcap));
       logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
     }
+    if (d.logitDivisor != 1)
+      logits = f.op<DivScalarOp>(logits, d.logitDivisor);
     return f.crossEntropy(logits, f.argument(1));
   }
 
@@ -352,6 +358,8 @@ private:
 
   Value residual(FunctionWriter &f, Value x, Value y) {
     f.enter("");
+    if (d.residualFactor != 1)
+      y = f.op<MulScalarOp>(y, d.residualFactor);
     return d.residualFirst ? f.op<AddTensorOp>(x, y) : f.op<AddTensorOp>(y, x);
   }
 

@@ -94,6 +94,7 @@ struct DecoderLayerKind {
   int64_t window = 0;  // keys that a query sees; 0: all before it
   int rope = 0;        // index in Decoder::ropes
   bool sparse = false; // experts of Decoder::mixture, no MLP
+  bool turns = true;   // queries and keys, where the decoder has a rope
   bool operator==(const DecoderLayerKind &) const = default;
 };
 
@@ -113,6 +114,7 @@ struct Decoder {
   std::string embedding = "model.embed_tokens";
   std::optional<int64_t> paddingIndex; // a row that gets no gradient
   double embeddingScale = 1;           // in the dtype of the table
+  double embeddingFactor = 1;          // a number of Python
   std::string positions;               // a table of learned positions
   int64_t positionOffset = 0;          // its first row in use
   bool positionsOfMask = false;        // transformers: for each sample
@@ -150,6 +152,7 @@ struct Decoder {
   std::string beforeMlp, ofMlp, afterMlp;
   bool parallel = false;     // both blocks read the layer's input
   bool residualFirst = true; // input + output of a block, not output + input
+  double residualFactor = 1; // of a block's output before it is added
   /// Projections into the residual start at 1 / sqrt(2 layers) of the
   /// deviation.
   bool residualInitByDepth = false;
@@ -159,6 +162,7 @@ struct Decoder {
   std::string finalNorm = "model.norm";
   std::string projectOut;
   double logitSoftcap = 0;
+  double logitDivisor = 1;
 
   DecoderDropout dropout;
 

@@ -36,6 +36,38 @@ struct FamilyReader : DecoderReader {
     rope();
   }
 
+  void granite() {
+    d.useLlamaNames();
+    d.embeddingFactor = json.number("embedding_multiplier", 1);
+    d.residualFactor = json.number("residual_multiplier", 1);
+    d.attention.scale = json.number("attention_multiplier", 1);
+    d.logitDivisor = json.number("logits_scaling", 1);
+    if (d.logitDivisor == 0)
+      json.error("logits_scaling", "'logits_scaling' must not be 0");
+    d.dropout.attention = dropout("attention_dropout");
+    rope();
+  }
+
+  void starcoder2() {
+    d.useLlamaNames();
+    layerNorms("input_layernorm", "post_attention_layernorm");
+    plainMlp("mlp", "mlp.c_fc", "mlp.c_proj", "mlp.act");
+    d.dropout.embedding = dropout("embedding_dropout");
+    d.dropout.attention = dropout("attention_dropout");
+    d.dropout.attentionOutput = d.dropout.mlpOutput =
+        dropout("residual_dropout");
+    rope();
+    windows(size("sliding_window"));
+  }
+
+  void smollm3() {
+    d.useLlamaNames();
+    d.dropout.attention = dropout("attention_dropout");
+    rope({.defaultTheta = 2e6});
+    windows(size("sliding_window"));
+    layersThatTurn();
+  }
+
   void phi3() {
     d.useLlamaNames();
     d.attention.layout = DecoderAttention::Layout::Rows;
@@ -45,10 +77,7 @@ struct FamilyReader : DecoderReader {
     d.mlp.activationPath = "mlp.activation_fn";
     d.dropout.attention = dropout("attention_dropout");
     d.dropout.attentionOutput = d.dropout.mlpOutput = dropout("resid_pdrop");
-    RopeNames names;
-    names.partialAllowed = true;
-    names.longRopeOnly = true;
-    rope(names);
+    rope({.partialAllowed = true, .longRopeOnly = true});
     windows(size("sliding_window"));
   }
 
@@ -470,6 +499,8 @@ const Entry families[] = {
      &FamilyReader::gptBigcode},
     {{"gpt_neox", "hidden_act", "layer_norm_eps", 1e-5, {}, false, true},
      &FamilyReader::gptNeox},
+    {{"granite", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
+     &FamilyReader::granite},
     {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},
      &FamilyReader::mpt},
     {{"nemotron_h",
@@ -487,6 +518,10 @@ const Entry families[] = {
      &FamilyReader::opt},
     {{"phi3", "hidden_act", "rms_norm_eps", 1e-5, 32000, true, false},
      &FamilyReader::phi3},
+    {{"smollm3", "hidden_act", "rms_norm_eps", 1e-6, 128004, true, false},
+     &FamilyReader::smollm3},
+    {{"starcoder2", "hidden_act", "norm_epsilon", 1e-5, {}, true, false},
+     &FamilyReader::starcoder2},
 };
 
 const Entry *find(const std::string &modelType) {
@@ -537,7 +572,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (json.failed())
     return std::nullopt;
 
-  double stddev = json.number("initializer_range", 0.02);
+  double stddev = json.number("initializer_range",
+                              modelType == "starcoder2" ? 0.018042 : 0.02);
   if (modelType == "opt")
     stddev = json.number("init_std", 0.02);
   else if (stddev == 0 && modelType != "gpt_bigcode")

@@ -61,7 +61,8 @@ public:
     Value rows = f.view(inputs.hidden, {tokens, d.hiddenSize});
     auto [q, k, v] = project(rows);
     f.enter(a.path);
-    if (inputs.cos && a.layout != DecoderAttention::Layout::Latent) {
+    if (inputs.cos && kind.turns &&
+        a.layout != DecoderAttention::Layout::Latent) {
       auto [cos, sin] = angles();
       q = rotated(q, cos, sin);
       k = rotated(k, cos, sin);

@@ -224,6 +224,22 @@ void DecoderReader::windows(int64_t window) {
       d.kinds[i].window = window;
 }
 
+void DecoderReader::layersThatTurn() {
+  const nlohmann::json *given = json.find("no_rope_layers");
+  const bool listed = given && !given->is_null();
+  const int64_t interval = size("no_rope_layer_interval");
+  if (listed && (!given->is_array() || given->size() != d.kinds.size()))
+    return json.error("no_rope_layers",
+                      "'no_rope_layers' must be a list of a number for each "
+                      "layer, 1 where it has rotary positions");
+  if (!listed && interval < 1)
+    return json.error("no_rope_layer_interval",
+                      "'no_rope_layer_interval' must be 1 or more");
+  for (size_t i = 0; i < d.kinds.size(); ++i)
+    d.kinds[i].turns =
+        listed ? (*given)[i] != 0 : (int64_t(i) + 1) % interval != 0;
+}
+
 static plan::Initializer initOf(const TreeModule &module,
                                 const std::string &name, const Decoder &decoder,
                                 double stddev) {

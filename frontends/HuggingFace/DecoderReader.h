@@ -58,6 +58,9 @@ struct DecoderReader {
   /// Layers that the module tree marks attend to `window` keys.
   void windows(int64_t window);
 
+  /// Which layers have rotary positions, by the names of SmolLM3.
+  void layersThatTurn();
+
   /// What each layer of a hybrid model is, as the module tree read it.
   void blocks();
   /// Sizes of Mamba-2 layers, by the names of Nemotron-H.

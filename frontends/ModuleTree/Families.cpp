@@ -466,6 +466,25 @@ post_norm := 1
 sliding 0
 )"};
 
+const std::vector<const char *> granite = {R"(
+vocab_size = 32000
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                           llamaSizes, llamaDerived,
+                                           llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+mlp_bias = 0
+sliding 0
+)"};
+
 const std::vector<const char *> smollm3 = {R"(
 vocab_size = 128256
 hidden_size = 2048
@@ -506,6 +525,7 @@ const std::vector<Family> llamaFamilies = {
     {"gemma3_text", "Gemma3", gemma3, gemma3Body, llamaBody},
     {"phi3", "Phi3", phi3, llamaBody},
     {"olmo2", "Olmo2", olmo2, llamaBody},
+    {"granite", "Granite", granite, llamaBody},
     {"smollm3", "SmolLM3", smollm3, llamaBody, answersTransformer},
 };
 

@@ -152,6 +152,32 @@ def olmo2(rng):
             "attention_bias": flag(rng), "hidden_act": rng.choice(ACTIVATIONS)}
 
 
+def granite(rng):
+    return {**decoder(rng, own_dim=False), **rope(rng),
+            "attention_bias": flag(rng), "mlp_bias": flag(rng),
+            "hidden_act": rng.choice(ACTIVATIONS),
+            "embedding_multiplier": rng.choice([1.0, 12.0]),
+            "residual_multiplier": rng.choice([1.0, 0.22]),
+            "attention_multiplier": rng.choice([1.0, 0.125]),
+            "logits_scaling": rng.choice([1.0, 8.0])}
+
+
+def starcoder2(rng):
+    return {**decoder(rng, own_dim=False), **rope(rng),
+            "use_bias": flag(rng), "sliding_window": window(rng),
+            "hidden_act": rng.choice(ACTIVATIONS)}
+
+
+def smollm3(rng):
+    sliding = flag(rng)
+    return {**decoder(rng, own_dim=False), **rope(rng),
+            "attention_bias": flag(rng), "mlp_bias": flag(rng),
+            "hidden_act": rng.choice(ACTIVATIONS),
+            "no_rope_layer_interval": rng.choice([1, 2, 3]),
+            "use_sliding_window": sliding,
+            "sliding_window": window(rng) if sliding else None}
+
+
 def phi3(rng):
     partial = rng.choice([1.0, 0.5, 0.75])
     config = {**decoder(rng, own_dim=False), "sliding_window": window(rng),
@@ -292,7 +318,8 @@ FAMILIES = {
     "llama": llama, "mistral": mistral, "qwen2": qwen2, "qwen3": qwen3,
     "gpt2": gpt2, "olmo2": olmo2, "phi3": phi3, "gemma": gemma,
     "gemma2": gemma2, "gemma3_text": gemma3, "gpt_bigcode": gpt_bigcode, "gpt_neox": gpt_neox, "opt": opt,
-    "falcon": falcon, "mpt": mpt,
+    "falcon": falcon, "mpt": mpt, "granite": granite,
+    "starcoder2": starcoder2, "smollm3": smollm3,
 }
 
 

@@ -71,6 +71,8 @@ FAMILIES = {
     "phi3": ("Phi3", HEADS[:4], DECODER | {
         "sliding_window": [None, 8], "pad_token_id": [0]}),
     "olmo2": ("Olmo2", HEADS[:2], DECODER | BIAS),
+    "granite": ("Granite", HEADS[:1], DECODER | BIAS | {
+        "mlp_bias": [True, False]}),
     "smollm3": ("SmolLM3", HEADS, DECODER | BIAS | {
         "mlp_bias": [True, False], "use_sliding_window": [True, False],
         "sliding_window": [8, None], "pad_token_id": [0]}),
