@@ -10,7 +10,7 @@ RANKS = 2
 # Of families that transformers has a plan for.
 PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox",
-             "deepseek_v3", "nemotron_h")
+             "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2")
 # Families without: what is sharded there, by the end of a module's name.
 DERIVED = {
     "gpt2": ({"c_attn", "c_fc"}, {"c_proj"}),
