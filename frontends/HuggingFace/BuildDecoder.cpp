@@ -502,6 +502,8 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
     if (decoder.mixture.experts &&
         kind.blocks == DecoderLayerKind::Blocks::Both)
       suffix += kind.sparse ? ".sparse" : ".dense";
+    if (!kind.turns)
+      suffix += ".nope"; // no positional encoding
     layers.push_back(segments.layer(kind,
                                     llvm::find(kinds, kind) - kinds.begin(),
                                     distinct.size() > 1 ? suffix : ""));
