@@ -56,6 +56,8 @@ void put(const c10::IValue &result, const at::Tensor &value) {
   const at::Tensor to = result.toTensor();
   if (!to.defined() || !to.is_cuda())
     return;
+  if (to.numel() == 0)
+    return; // what CPUs alone keep for the backward (log_sigmoid)
   at::Tensor memory = onHost(to);
   if (memory.sizes() == value.sizes())
     memory.copy_(value);
@@ -217,6 +219,10 @@ const std::map<std::string, Compute> &equivalents() {
          put(out[0], a);
          put(out[1], b);
          put(out[2], c);
+       }},
+      {"aten::log_sigmoid_backward",
+       [](const Values &in, const Values &out) {
+         put(out[0], tensor(in, 0) * at::sigmoid(tensor(in, 1).neg()));
        }},
       {"aten::mm.dtype_out",
        [](const Values &in, const Values &) {
