@@ -39,6 +39,17 @@ constexpr TpEntry gated[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+constexpr TpEntry starcoder2[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.c_fc", Colwise},
+    {"layers.*.mlp.c_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 constexpr TpEntry gatedWithHeadNorms[] = {
     {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
@@ -252,6 +263,9 @@ constexpr TpPlan plans[] = {
     {"Qwen2Model", gated, {}, true},
     {"GemmaModel", gated, {}, true},
     {"Gemma2Model", gated, {}, true},
+    {"GraniteModel", gated, {}, true},
+    {"SmolLM3Model", gated, {}, true},
+    {"Starcoder2Model", starcoder2, {}, true},
     {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
     {"Qwen3Model", gatedWithHeadNorms, {}, true},
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
