@@ -117,6 +117,25 @@ def DifferentiatePass : Apply<"differentiate"> {
   }];
 }
 
+def SplitCausalAttentionPass : Apply<"split-causal-attention"> {
+  let summary = "leave out keys that no query of a CPU's attention sees";
+  let description = [{
+    torch's attention on CPUs takes keys in blocks of 512 and computes all
+    scores of a block, also those that the order of tokens hides. Sequences of
+    128 to 1024 tokens are therefore cut in four parts of queries (two below
+    256), each with the keys up to its last query: the first part is causal, the
+    others have a mask. 10 of 16 scores are computed, and the results are those
+    of one call but for the order of sums. Longer sequences gain nothing
+    (docs/benchmarks.md). For accel-run alone, in the forward and the backward
+    of each joint function.
+
+    ```mlir
+    %q1 = aten.slice.Tensor %q, 2, 128, 256, 1 : (tensor<2x8x512x64xf32>) -> tensor<2x8x128x64xf32>
+    %k1 = aten.slice.Tensor %k, 2, 0, 256, 1 : (tensor<2x4x512x64xf32>) -> tensor<2x4x256x64xf32>
+    ```
+  }];
+}
+
 def SumProductsPass : Apply<"sum-products"> {
   let summary = "add matmuls of a backward up without the sum";
   let description = [{

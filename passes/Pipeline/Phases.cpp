@@ -109,6 +109,7 @@ bool hasInnerAxis(mlir::ModuleOp module) {
 /// How accel-run computes what the partitioned functions say, before memory is
 /// counted.
 void addExecutionPasses(OpPassManager &pm) {
+  pm.addPass(createSplitCausalAttentionPass());
   pm.addPass(createSumProductsPass());
 }
 
