@@ -5,8 +5,11 @@
                                 TrainingArguments of every job
   gpu_training.py run DIR       there: trains each for a few steps on random
                                 tokens, writes DIR/measured.json
+  gpu_training.py kernels DIR   there: one step of each under torch's profiler,
+                                its kernels by time in DIR/kernels.json
   gpu_training.py compare DIR   what accel-opt predicts beside it, or beside
-                                what is committed (Inputs/h200_training.json)
+                                what is committed (Inputs/h100_training.json
+                                and Inputs/h200_training.json, by --target)
 
 `run` needs torch, transformers, accelerate and peft, and no network: weights
 are drawn. Each job is a process of its own, so that the allocator is new; it
@@ -27,8 +30,11 @@ from gpu_training_jobs import JOBS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs",
-                         "h200_training.json")
+# By target.
+COMMITTED = {target: os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "Inputs", card +
+    "_training.json") for target, card in (("h200", "h200"),
+                                           ("h100-sxm-80gb", "h100"))}
 COMMITTED_TORCH = "2.11"
 STEPS = 8
 
@@ -150,7 +156,48 @@ def tokens(sequence, vocabulary):
     return Tokens()
 
 
-def train(here):
+class Profile:
+    """Kernels of the fifth step, by name."""
+
+    def __init__(self):
+        import torch
+        self.torch, self.at = torch, 5
+        self.profiler = torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU,
+                        torch.profiler.ProfilerActivity.CUDA])
+
+    def begin(self, step):
+        if step == self.at - 1:
+            self.torch.cuda.synchronize()
+            self.profiler.start()
+            self.since = time.perf_counter()
+
+    def end(self, step):
+        if step == self.at:
+            self.torch.cuda.synchronize()
+            self.seconds = time.perf_counter() - self.since
+            self.profiler.stop()
+
+    def result(self):
+        """Seconds of the step (with the profiler's own), of each kernel, and calls of the
+        runtime that the host made."""
+        kernels, calls = {}, {}
+        for event in self.profiler.events():
+            on_device = event.device_type != self.torch.autograd.DeviceType.CPU
+            if not on_device and not event.name.startswith("cu"):
+                continue
+            row = (kernels if on_device else calls).setdefault(
+                event.name, [0, 0.0])
+            row[0] += 1
+            row[1] += event.time_range.elapsed_us() * 1e-6
+        return {"profiled_s": self.seconds,
+                "busy_s": sum(s for _, s in kernels.values()),
+                "kernels": sorted(([k, n, s] for k, (n, s) in kernels.items()),
+                                  key=lambda row: -row[2])[:80],
+                "calls": {k: row for k, row in calls.items()}}
+
+
+def train(here, profiled=False):
     """What one job took. Leaves the process with its memory."""
     import torch
     import transformers
@@ -158,10 +205,18 @@ def train(here):
     arguments = transformers.TrainingArguments(**arguments)
     times = []
 
+    profile = Profile() if profiled else None
+
     class Clock(transformers.TrainerCallback):
-        def on_step_end(self, *_, **__):
+        def on_step_begin(self, _, state, *__, **___):
+            if profile:
+                profile.begin(state.global_step)
+
+        def on_step_end(self, _, state, *__, **___):
             torch.cuda.synchronize()
             times.append(time.perf_counter())
+            if profile:
+                profile.end(state.global_step)
 
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -171,6 +226,8 @@ def train(here):
         callbacks=[Clock()],
         data_collator=transformers.default_data_collator)
     trainer.train()
+    if profile:
+        return profile.result()
     steps = [b - a for a, b in zip(times, times[1:])]
     smi = []
     if shutil.which("nvidia-smi"):  # a stand-in of a GPU has none
@@ -193,18 +250,18 @@ def train(here):
                      "transformers": transformers.__version__}}
 
 
-def send(here, pipe):
+def send(here, profiled, pipe):
     try:
-        pipe.send(train(here))
+        pipe.send(train(here, profiled))
     except Exception:  # the report says which
         pipe.send({"error": traceback.format_exc()[-800:]})
 
 
-def apart(here, seconds):
+def apart(here, seconds, profiled=False):
     """train() in a forked process."""
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(False)
-    child = fork.Process(target=send, args=(here, theirs))
+    child = fork.Process(target=send, args=(here, profiled, theirs))
     child.start()
     theirs.close()
     result = {"error": f"ran longer than {seconds} s"}
@@ -220,12 +277,13 @@ def apart(here, seconds):
     return result
 
 
-def run(folder, chosen, limit):
+def run(folder, chosen, limit, profiled=False):
     # Asking CUDA for devices would keep forked processes from using them.
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"
 
     import transformers  # noqa: F401
-    path = os.path.join(folder, "measured.json")
+    path = os.path.join(folder,
+                        "kernels.json" if profiled else "measured.json")
     measured = {}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -236,8 +294,15 @@ def run(folder, chosen, limit):
             print(f"{name}: no time left")
             continue
         at = time.time()
-        measured[name] = apart(os.path.join(folder, name), 120)
+        measured[name] = apart(os.path.join(folder, name), 120, profiled)
         m = measured[name]
+        if profiled and "error" not in m:
+            print(f"{name:20} {time.time() - at:5.1f} s  "
+                  f"{m['busy_s'] * 1e3:8.1f} of {m['profiled_s'] * 1e3:8.1f} "
+                  "ms in kernels", flush=True)
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump(measured, f, indent=1)
+            continue
         print(f"{name:20} {time.time() - at:5.1f} s  " +
               (m["error"][-200:] if "error" in m else
                f"{m['allocated'] / 2**30:7.2f} GiB allocated "
@@ -272,18 +337,18 @@ def predicted(folder, name, binary, target, spec=None, torch=None):
         return None
 
 
-def measurements(folder):
+def measurements(folder, target):
     """Of each job, and the release of torch that ran the committed ones."""
     path = os.path.join(folder, "measured.json")
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
             return json.load(f), None
-    with open(COMMITTED, encoding="utf-8") as f:
+    with open(COMMITTED[target], encoding="utf-8") as f:
         return json.load(f)["jobs"], COMMITTED_TORCH
 
 
 def compare(folder, binary, target):
-    measured, torch = measurements(folder)
+    measured, torch = measurements(folder, target)
     print(f"{'job':20} {'allocated GiB':>22} {'reserved GiB':>22} "
           f"{'step ms':>22}")
     errors = {"allocated": [], "reserved": [], "step": []}
@@ -314,7 +379,7 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("action",
-                        choices=["prepare", "run", "compare"])
+                        choices=["prepare", "run", "kernels", "compare"])
     parser.add_argument("dir")
     parser.add_argument("-k", nargs="+", default=[], metavar="JOB")
     parser.add_argument("--limit", type=float, default=600,
@@ -325,8 +390,9 @@ def main():
     args = parser.parse_args()
     if args.action == "prepare":
         prepare(args.dir)
-    elif args.action == "run":
-        run(os.path.abspath(args.dir), args.k, args.limit)
+    elif args.action in ("run", "kernels"):
+        run(os.path.abspath(args.dir), args.k, args.limit,
+            args.action == "kernels")
     else:
         compare(args.dir, args.accel_opt, args.target)
 

@@ -1,5 +1,5 @@
-"""Bytes that plan predicts, beside those of torch on a GPU (an H200, measured by
-test/bench/gpu_training.py and committed there)."""
+"""Bytes that plan predicts, beside those of torch on GPUs (an H100 and an H200,
+measured by test/bench/gpu_training.py and committed there)."""
 import json
 import os
 import sys
@@ -24,8 +24,11 @@ KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
          "qwen7b-qlora-ckpt": 0.0025}
 # Segments that checkpoints and lists of tensors leave in pieces.
 KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "qwen7b-bf16-ckpt": 0.14}
-with open(gpu_training.COMMITTED, encoding="utf-8") as f:
-    MEASURED = json.load(f)["jobs"]
+MEASURED = {}
+for card, path in gpu_training.COMMITTED.items():
+    with open(path, encoding="utf-8") as f:
+        MEASURED.update({(card, name): job
+                         for name, job in json.load(f)["jobs"].items()})
 
 
 @pytest.fixture(scope="module")
@@ -35,16 +38,17 @@ def jobs(tmp_path_factory):
     return str(folder)
 
 
-@pytest.mark.parametrize("name", list(MEASURED))
-def test_allocated_bytes(jobs, name):
+@pytest.mark.parametrize("card,name", list(MEASURED))
+def test_allocated_bytes(jobs, card, name):
     binary = os.environ.get("ACCEL_OPT", os.path.join(
         ROOT, "build", "bin", "accel-opt"))
-    plan = gpu_training.predicted(jobs, name, binary, "h200",
+    plan = gpu_training.predicted(jobs, name, binary, card,
                                   torch=gpu_training.COMMITTED_TORCH)
     assert plan, "the job is not planned"
-    allocated = MEASURED[name]["allocated"] - WORKSPACES
+    measured = MEASURED[card, name]
+    allocated = measured["allocated"] - WORKSPACES
     error = plan["memory"]["replayed_allocated_bytes"] / allocated - 1
     assert abs(error) <= KNOWN.get(name, 0.0005), f"{error:+.3%}"
-    reserved = plan["memory"]["reserved_bytes"] / MEASURED[name]["reserved"] - 1
+    reserved = plan["memory"]["reserved_bytes"] / measured["reserved"] - 1
     assert abs(reserved) <= KNOWN_RESERVED.get(name, 0.1), \
         f"reserved {reserved:+.2%}"
