@@ -375,6 +375,8 @@ private:
       return addAccelRunVariants(joint, device, options.target,
                                  gradientModes(op, joint), solved, kind,
                                  options.variants);
+    if (kind.loss && target)
+      measureLogits(*graph, *target, kind);
     for (EagerMode mode :
          {EagerMode::None, EagerMode::Pointwise, EagerMode::Full})
       kind.variants.push_back(measureVariant(*graph, mode, target));

@@ -21,6 +21,7 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   trainedStored += other.trainedStored;
   stateBytes += other.stateBytes;
   pagedBytes += other.pagedBytes;
+  codedStates += other.codedStates;
   updates += other.updates;
   trainedBytes += other.trainedBytes;
   cast += other.cast;
@@ -99,6 +100,18 @@ Picoseconds StepLayout::updateTime(double parameters, double gradients,
   if (updateFlops > 0)
     time += toPicoseconds(updateFlops / target.flops(plan::DType::BF16));
   return time;
+}
+
+/// Elements of 8-bit states that a multiprocessor decodes and encodes in a
+/// second, by a search in the map of codes (bitsandbytes,
+/// kOptimizerStatic8bit2StateBlockwise). Measured on an H100: 1.95e9 in 27.0 ms
+/// (test/bench/gpu_training.py kernels), at a ninth of the memory's rate.
+constexpr double codedPerMultiprocessor = 0.55e9;
+
+Picoseconds StepLayout::codingTime(int64_t codedStates) const {
+  const double rate =
+      codedPerMultiprocessor * static_cast<double>(target.multiprocessors);
+  return rate > 0 ? toPicoseconds(static_cast<double>(codedStates) / rate) : 0;
 }
 
 StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
@@ -192,8 +205,12 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
   unit.trainablePadded += padded;
   unit.trainedStored += stored;
   const Updated own = updated(parameter, rankClass);
-  for (const plan::StateRule &state : candidate->update->states)
+  for (const plan::StateRule &state : candidate->update->states) {
+    const int64_t before = unit.stateBytes + unit.pagedBytes;
     unit.stateBytes += stateBytes(state, own, parameter, &unit.pagedBytes);
+    if (state.dtype == plan::DType::U8)
+      unit.codedStates += unit.stateBytes + unit.pagedBytes - before;
+  }
   unit.updates += 1;
   const int64_t gradient = plan::itemSize(dtype.gradient(parameter));
   const int64_t reduce = plan::itemSize(dtype.reduce(parameter));
@@ -319,22 +336,33 @@ int64_t StepLayout::headCastBytes(int call) const {
              : 0;
 }
 
+/// Liger's fused linear cross-entropy (liger_kernel/ops/
+/// fused_linear_cross_entropy.py): for each part of the rows the logits, a
+/// kernel that reads them twice and writes their gradient over them, the
+/// gradient of the input, and a matmul that adds to the weight's.
 Picoseconds StepLayout::lossPartsTime(int call) const {
   const StepParameter *weight = headOf(call);
-  const int64_t head = weight ? weight->numel() : 0;
   const bool trained = weight && weight->trainable;
   const plan::DType dtype = candidate->dtypes.compute;
-  const auto bytes = static_cast<double>(head * plan::itemSize(dtype));
+  const auto bytes = static_cast<double>((weight ? weight->numel() : 0) *
+                                         plan::itemSize(dtype));
   const auto parts = static_cast<double>(candidate->lossChunks);
-  const double flops = kind(call).forwardFlops / parts;
-  const double moved =
-      target.memoryBytesPerSecond > 0 ? bytes / target.memoryBytesPerSecond : 0;
-  const double slower = std::max(0.0, moved - flops / target.flops(dtype));
-  const int products = trained ? 3 : 2;
-  Picoseconds time = toPicoseconds(parts * products * slower);
-  if (trained)
-    time += (candidate->lossChunks - 1) * copyTime(3 * bytes);
-  return time;
+  const double flops = kind(call).forwardFlops / parts / target.flops(dtype);
+  auto product = [&](double moved) {
+    return toPicoseconds(parts * std::max(flops, memorySeconds(target, moved)));
+  };
+  return 2 * product(bytes) + (trained ? product(2 * bytes) : 0) +
+         copyTime(3 * static_cast<double>(kind(call).logitsBytes));
+}
+
+Picoseconds StepLayout::lossGradientsTime(int call) const {
+  const StepParameter *weight = headOf(call);
+  const int64_t trained =
+      weight && weight->trainable
+          ? weight->numel() * plan::itemSize(candidate->dtypes.compute)
+          : 0;
+  return copyTime(2 *
+                  static_cast<double>(trained + kind(call).inputGradientBytes));
 }
 
 /// What a view takes of the CPU, in operators that launch: it passes the
@@ -367,8 +395,14 @@ void StepLayout::measureTimes() {
         (graphCopies.empty() || graphCopies[c] == graphCopies[c - 1])) {
       calls[c] = calls[c - 1];
     } else {
+      const bool inParts = candidate->lossChunks > 1 && kind(call).loss;
       double forward = v.forwardSeconds, backward = v.backwardSeconds;
-      if (candidate->compiled) {
+      if (inParts) {
+        forward -= kind(call).forwardLogitsSeconds;
+        backward -= kind(call).backwardLogitsSeconds;
+      }
+      // torch.compile leaves Liger's kernels as they are.
+      if (candidate->compiled && !inParts) {
         // One launch starts a graph.
         const double kernel =
             target.dispatchSeconds * (isReplayed(call) ? 0 : kernelDispatch);
@@ -388,8 +422,10 @@ void StepLayout::measureTimes() {
           backward,
           dispatch * (v.backwardOps + viewDispatch * v.backwardViews)));
       calls[c].recompute = toPicoseconds(v.recomputeSeconds);
-      if (candidate->lossChunks > 1 && kind(call).loss)
+      if (inParts) {
         calls[c].forward += lossPartsTime(call);
+        calls[c].backward += lossGradientsTime(call);
+      }
       if (isReplayed(call)) {
         const GraphCopies &copies = graphCopies[c];
         calls[c].forward +=

@@ -30,6 +30,7 @@ struct UnitSizes {
   int64_t trainedStored = 0; // those of them that the optimizer updates
   int64_t stateBytes = 0;    // of the optimizer, all states but paged ones
   int64_t pagedBytes = 0;    // plan::UpdateHabits::paged
+  int64_t codedStates = 0;   // of `stateBytes`: elements as 8-bit codes
   int64_t updates = 0;       // parameters that the optimizer updates
   int64_t trainedBytes = 0;  // gradients of the shard, each a tensor
   int64_t cast = 0;          // the shard in the gathered dtype, one tensor
@@ -49,9 +50,10 @@ struct UnitSizes {
            shardStored == other.shardStored &&
            trainedStored == other.trainedStored &&
            stateBytes == other.stateBytes && pagedBytes == other.pagedBytes &&
-           updates == other.updates && trainedBytes == other.trainedBytes &&
-           cast == other.cast && gatherOutput == other.gatherOutput &&
-           unsharded == other.unsharded && gradients == other.gradients &&
+           codedStates == other.codedStates && updates == other.updates &&
+           trainedBytes == other.trainedBytes && cast == other.cast &&
+           gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
+           gradients == other.gradients &&
            heldGradients == other.heldGradients &&
            reduceInput == other.reduceInput &&
            reduceOutput == other.reduceOutput &&
@@ -191,6 +193,8 @@ public:
   /// and states.
   Picoseconds updateTime(double parameters, double gradients,
                          double states) const;
+  /// What decoding and encoding that many elements of states takes.
+  Picoseconds codingTime(int64_t codedStates) const;
 
   /// Temporaries of the update: `trained` bytes are the gradients of all.
   int64_t updateTemporaries(int64_t trained) const {
@@ -231,7 +235,9 @@ private:
   void measureGraphs();
   bool movesInput(int call, size_t input) const;
   bool startsGraph(int call) const;
+  /// Of a head and loss in parts, forward and backward.
   Picoseconds lossPartsTime(int call) const;
+  Picoseconds lossGradientsTime(int call) const;
   /// The largest parameter of a call that ends in the loss; null: it has none.
   const StepParameter *headOf(int call) const;
   UnitTimes timesOf(const UnitSizes &unit) const;

@@ -318,7 +318,7 @@ void StepRun::backwardCall(int c) {
 
 void StepRun::runOptimizer(bool onHost) {
   double parameters = 0, gradients = 0;
-  int64_t states = 0, trained = 0, updates = 0;
+  int64_t states = 0, trained = 0, updates = 0, coded = 0;
   for (const UnitSizes &unit : layout.units) {
     if (unit.trainablePadded == 0)
       continue;
@@ -328,6 +328,7 @@ void StepRun::runOptimizer(bool onHost) {
     states += unit.stateBytes + unit.pagedBytes;
     trained += unit.trainedBytes;
     updates += unit.updates;
+    coded += unit.codedStates;
   }
   const auto stateBytes = static_cast<double>(states);
   if (candidate.clipGradients)
@@ -352,7 +353,8 @@ void StepRun::runOptimizer(bool onHost) {
     engine.compute(
         toPicoseconds(plan::oneByOneOperators * static_cast<double>(updates) *
                       layout.target.dispatchSeconds));
-  engine.compute(layout.updateTime(parameters, gradients, stateBytes));
+  engine.compute(std::max(layout.updateTime(parameters, gradients, stateBytes),
+                          layout.codingTime(coded)));
 }
 
 } // namespace accel

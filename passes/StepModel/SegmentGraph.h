@@ -103,7 +103,16 @@ struct SegmentGraph {
   /// Takes out all instructions and what is told of each, to be written anew;
   /// returns the graph as it was.
   SegmentGraph takeInstructions();
+
+  /// By instruction of a segment that ends in the loss: it reads or writes a
+  /// tensor of as many elements as the logits, which its first matmul makes, or
+  /// as they have without the last token.
+  std::vector<bool> overLogits() const;
 };
+
+/// SegmentKind's seconds of operators over logits.
+void measureLogits(const SegmentGraph &graph, const Target &target,
+                   SegmentKind &kind);
 
 /// Adds the temporaries of autograd's own formulas where the project's rules
 /// need fewer.

@@ -133,6 +133,9 @@ struct SegmentKind {
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
+  /// Seconds of operators that read or write logits, eagerly: what one kernel
+  /// for head and loss takes the place of.
+  double forwardLogitsSeconds = 0, backwardLogitsSeconds = 0;
   /// Of a segment with the loss: bytes of the allocator's segments at its peak
   /// that no tensor fits into (LossFragments.h).
   int64_t lossFragmentBytes = 0;
