@@ -95,10 +95,21 @@ SEEDS = {
     "qwen3-moe": ("Qwen3MoeForCausalLM", dict(
         GATED, moe_intermediate_size=16, num_experts=4,
         num_experts_per_tok=2)),
+    "qwen2-moe": ("Qwen2MoeForCausalLM", dict(
+        GATED, moe_intermediate_size=16, num_experts=4,
+        num_experts_per_tok=2, shared_expert_intermediate_size=24)),
+    "gpt-oss": ("GptOssForCausalLM", dict(
+        GATED, head_dim=8, num_local_experts=4, num_experts_per_tok=2)),
     "gemma2": ("Gemma2ForCausalLM", dict(GATED, head_dim=8)),
     "gemma3": ("Gemma3ForCausalLM", dict(GATED, head_dim=8)),
     "olmo2": ("Olmo2ForCausalLM", GATED),
     "phi3": ("Phi3ForCausalLM", dict(GATED, pad_token_id=0)),
+    "phi": ("PhiForCausalLM", GATED),
+    "olmo3": ("Olmo3ForCausalLM", GATED),
+    "stablelm": ("StableLmForCausalLM", GATED),
+    "exaone4": ("Exaone4ForCausalLM", GATED),
+    "glm4": ("Glm4ForCausalLM", dict(GATED, head_dim=8, pad_token_id=0)),
+    "cohere": ("CohereForCausalLM", GATED),
 }
 
 

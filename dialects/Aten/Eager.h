@@ -56,7 +56,8 @@ constexpr llvm::StringLiteral wholeScoresAttr = "aten.whole_scores";
 /// times.
 constexpr llvm::StringLiteral lookedUpAttr = "aten.looked_up";
 
-/// Of `_to_copy`, a unit: the model computes on in the type that it has.
+/// Of `_to_copy`, a unit: the model computes on in the type that it has. Of
+/// `_softmax`, a unit: the model asks for that type, and autocast leaves it.
 constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
 
 /// Of `rms_norm`, a unit: the model scales its input, and computes only the

@@ -34,6 +34,10 @@ public:
 
   bool hasAlibi() const { return d.alibi != Decoder::Alibi::None; }
 
+  /// Layers read a mask that is made once: that of documents, or all of it
+  /// where attention is no kernel.
+  bool takesMask() const { return documents || !d.attention.sinks.empty(); }
+
   /// Where the embedding is called: its own module, or the one that adds
   /// positions or projects.
   std::string embeddingPath() const {
@@ -109,7 +113,7 @@ public:
     FunctionWriter f(builder, name, d.rotary);
     f.input(hiddenType);
     auto function = f.begin({tableType(rope), tableType(rope)});
-    auto [cos, sin] = ropeTables(f, rope, d.headDim, sequence);
+    auto [cos, sin] = ropeTables(f, rope, d.headDim, sequence, tableOrder());
     if (!d.wideRotary) {
       cos = f.op<TypeAsOp>(cos, f.argument(0));
       sin = f.op<TypeAsOp>(sin, f.argument(0));
@@ -150,7 +154,7 @@ public:
       f.input(tableType(d.ropes[size_t(kind.rope)]));
     if (hasAlibi())
       f.input(biasType());
-    if (documents)
+    if (takesMask())
       f.input(tensor({batch, 1, sequence, sequence}));
     const unsigned choiceBias = f.inputs();
     if (biasesChoice(kind))
@@ -183,6 +187,10 @@ public:
         normed = parts.norm(x, d.beforeMlp);
       Value fed = mlp(f, normed, d.mlp);
       f.enter("");
+      if (d.oneByOne) {
+        f.end(f.op<AddTensorOp>(f.op<AddTensorOp>(x, attended), fed));
+        return function;
+      }
       Value both = f.op<AddTensorOp>(fed, attended);
       f.end(f.op<AddTensorOp>(f.dropout(both, d.dropout.blocks), x));
       return function;
@@ -252,6 +260,8 @@ public:
     for (int64_t i = 0; i < d.tokenPredictors; ++i)
       declare(f, predictorNorm(i), predictorNorm(i));
     f.param(table, *shapeOf(table));
+    if (const std::vector<int64_t> *bias = shapeOf("lm_head.bias"))
+      f.param("lm_head.bias", *bias);
     auto function = f.begin({tensor({})});
     for (size_t i = 0; i < 2 * routers; ++i)
       f.fixType(unsigned(2 + i));
@@ -290,12 +300,16 @@ private:
     if (!d.projectOut.empty())
       rows = parts.linear(rows, d.projectOut);
     f.enter("lm_head");
-    Value logits = f.op<MmOp>(rows, f.op<TOp>(f.param(table)));
+    Value factor = f.op<TOp>(f.param(table)), bias = f.find("lm_head.bias");
+    Value logits =
+        bias ? f.op<AddmmOp>(bias, rows, factor) : f.op<MmOp>(rows, factor);
     f.enter("");
     if (d.logitSoftcap != 0) {
       logits = f.op<TanhOp>(f.op<DivScalarOp>(logits, d.logitSoftcap));
       logits = f.op<MulScalarOp>(logits, d.logitSoftcap);
     }
+    if (d.logitFactor != 1)
+      logits = f.op<MulScalarOp>(logits, d.logitFactor);
     if (d.logitDivisor != 1)
       logits = f.op<DivScalarOp>(logits, d.logitDivisor);
     return f.crossEntropy(logits, f.argument(1));
@@ -305,7 +319,13 @@ private:
     return RankedTensorType::get(shape, builder.getF32Type());
   }
   RankedTensorType tableType(const Rope &rope) {
-    return tensor({sequence, rope.width(d.headDim)});
+    const int64_t width = rope.width(d.headDim);
+    return tensor({sequence, d.halfTables ? width / 2 : width});
+  }
+  RopeOrder tableOrder() const {
+    return d.halfTables           ? RopeOrder::Once
+           : d.neighboursOfTables ? RopeOrder::Neighbours
+                                  : RopeOrder::Halves;
   }
   RankedTensorType biasType() { return tensor({1, d.heads, 1, sequence}); }
   /// MPT adds its bias to the scores in fp32; Falcon casts it.
@@ -351,7 +371,7 @@ private:
       inputs.cos = f.argument(next++);
       inputs.sin = f.argument(next++);
     }
-    if (documents || hasAlibi())
+    if (takesMask() || hasAlibi())
       inputs.added = f.argument(next);
     return inputs;
   }
@@ -391,6 +411,12 @@ private:
     sum = f.view(sum, hiddenType.getShape());
     if (m.sharedSize) {
       Value shared = mlp(f, hidden, d.sharedMlp);
+      if (!m.sharedGate.empty()) {
+        Value gate = parts.linear(rows, m.sharedGate);
+        f.enter(m.path);
+        gate = f.view(f.op<SigmoidOp>(gate), {batch, sequence, 1});
+        shared = f.op<MulTensorOp>(gate, shared);
+      }
       f.enter(m.path);
       sum = f.op<AddTensorOp>(sum, shared);
     }
@@ -490,10 +516,12 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   std::vector<int64_t> windows;
   llvm::SmallVector<mlir::func::FuncOp> masks;
   for (const DecoderLayerKind &kind : distinct)
-    if (options.hasDocuments() && !llvm::is_contained(windows, kind.window)) {
+    if (segments.takesMask() && !llvm::is_contained(windows, kind.window)) {
       windows.push_back(kind.window);
-      masks.push_back(documentMask(builder, segments.basePath(),
-                                   decoder.hiddenSize, options, kind.window));
+      const bool ordered = !decoder.attention.sinks.empty();
+      masks.push_back(attentionMask(builder, segments.basePath(),
+                                    decoder.hiddenSize, options, kind.window,
+                                    ordered));
     }
   for (const DecoderLayerKind &kind : distinct) {
     std::string suffix = suffixOf(kind);
@@ -524,11 +552,12 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
     positions.push_back(
         llvm::to_vector(graph.call(bias, hidden, segments.basePath())));
   llvm::SmallVector<Value> hiding;
-  for (mlir::func::FuncOp mask : masks)
-    hiding.push_back(graph
-                         .call(mask, {hidden, graph.input(positionsInput)},
-                               segments.basePath())
-                         .front());
+  for (mlir::func::FuncOp mask : masks) {
+    llvm::SmallVector<Value> operands{hidden};
+    if (options.hasDocuments())
+      operands.push_back(graph.input(positionsInput));
+    hiding.push_back(graph.call(mask, operands, segments.basePath()).front());
+  }
   llvm::SmallVector<Value> counts, probabilities;
   const auto each = static_cast<size_t>(decoder.predictorLayers);
   const size_t decoders = kinds.size() - size_t(decoder.tokenPredictors) * each;

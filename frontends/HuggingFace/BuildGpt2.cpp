@@ -198,7 +198,7 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   auto head = segments.head();
   mlir::func::FuncOp mask;
   if (options.hasDocuments())
-    mask = documentMask(builder, "transformer", config.hiddenSize, options);
+    mask = attentionMask(builder, "transformer", config.hiddenSize, options);
   GraphWriter graph(builder, options);
   const Value positions = graph.input(positionsInput);
   llvm::SmallVector<Value> embedded{graph.inputIds()};

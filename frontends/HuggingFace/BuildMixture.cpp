@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildMixture.h"
 
+#include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/Activate.h"
 
 #include <limits>
@@ -22,7 +23,8 @@ public:
   MixtureWriter(FunctionWriter &f, const Mixture &mixture, Value rows,
                 Value choiceBias, Value narrow)
       : f(f), mixture(mixture), rows(rows), choiceBias(choiceBias),
-        narrow(narrow ? narrow : rows), gate(mixture.path + ".gate"),
+        narrow(narrow ? narrow : rows),
+        gate(mixture.path + "." + mixture.router),
         experts(mixture.path + ".experts"), tokens(f.shape(rows).front()),
         chosen(tokens * mixture.chosen) {}
 
@@ -33,9 +35,13 @@ public:
       input = f.op<ToCopyOp>(input, f.f32());
       weight = f.op<ToCopyOp>(weight, f.f32());
     }
-    Value logits = f.op<MmOp>(input, f.op<TOp>(weight));
+    Value factor = f.op<TOp>(weight), bias = f.find(gate + ".bias");
+    Value logits =
+        bias ? f.op<AddmmOp>(bias, input, factor) : f.op<MmOp>(input, factor);
     if (mixture.sigmoid)
       routeBySigmoids(logits);
+    else if (mixture.clamped)
+      routeByLogits(logits);
     else
       route(logits);
     MixtureValues values;
@@ -53,6 +59,13 @@ private:
     if (mixture.normalize)
       values = f.op<DivTensorOp>(values, sum(values, 1, true));
     scores = mixture.scoresInFp32 ? values : f.op<TypeAsOp>(values, logits);
+    choices = positions;
+  }
+
+  void routeByLogits(Value logits) {
+    auto [values, positions] = topk(logits, mixture.chosen);
+    scores = f.op<SoftmaxOp>(values, uint64_t(1));
+    scores.getDefiningOp()->setAttr(ownTypeAttr, f.unit(true));
     choices = positions;
   }
 
@@ -103,9 +116,15 @@ private:
   Value count(int64_t end) {
     return f.op<ArangeOp>(uint64_t(0), uint64_t(end), uint64_t(1), f.i64());
   }
-  /// The experts' matrices [E, out, in] as factors [E, in, out].
-  Value factor(llvm::StringRef name) {
-    return f.op<TransposeIntOp>(f.param(name), uint64_t(1), uint64_t(2));
+  /// Each row times its expert's matrix, [E, out, in] or, of clamped experts,
+  /// [E, in, out] with a bias for each; `sorted`: each row's expert.
+  Value linear(Value rows, const std::string &name, Value sorted, Value ends) {
+    Value matrices = f.param(name);
+    if (!mixture.clamped)
+      return f.op<GroupedMmOp>(
+          rows, f.op<TransposeIntOp>(matrices, uint64_t(1), uint64_t(2)), ends);
+    Value biases = pick(f.param(name + "_bias"), sorted);
+    return f.op<AddTensorOp>(f.op<GroupedMmOp>(rows, matrices, ends), biases);
   }
 
   Value multiply() {
@@ -119,9 +138,8 @@ private:
     Value ends = f.op<SearchsortedTensorOp>(sorted, count(mixture.experts),
                                             /*out_int32=*/true, /*right=*/true);
     const char *up = mixture.plain ? ".up_proj" : ".gate_up_proj";
-    Value inner =
-        activate(f.op<GroupedMmOp>(gathered, factor(experts + up), ends));
-    Value out = f.op<GroupedMmOp>(inner, factor(experts + ".down_proj"), ends);
+    Value inner = activate(linear(gathered, experts + up, sorted, ends));
+    Value out = linear(inner, experts + ".down_proj", sorted, ends);
     Value weighted = f.op<MulTensorOp>(out, weights);
     Value back = f.op<ScatterSrcOp>(order, order, count(chosen), uint64_t(0));
     Value restored = f.view(pick(weighted, back),
@@ -129,8 +147,27 @@ private:
     return f.op<TypeAsOp>(sum(restored, 1, false), narrow);
   }
 
-  /// silu(first half) * second half, or the square of what is above 0.
+  /// (u + 1) g sigmoid(alpha g) of the clamped columns.
+  Value activateClamped(Value both) {
+    const uint64_t dim = 1, width = 2 * uint64_t(mixture.intermediateSize);
+    auto every = [&](uint64_t begin) -> Value {
+      return f.op<SliceTensorOp>(both, dim, begin, width, uint64_t(2));
+    };
+    const mlir::TypedAttr most = f.scalar(mixture.clamped->limit),
+                          least = f.scalar(-mixture.clamped->limit);
+    Value gate = every(0), up = every(1);
+    gate = f.op<ClampOp>(gate, mlir::TypedAttr(), most);
+    up = f.op<ClampOp>(up, least, most);
+    Value share =
+        f.op<SigmoidOp>(f.op<MulScalarOp>(gate, mixture.clamped->alpha));
+    Value glu = f.op<MulTensorOp>(gate, share);
+    return f.op<MulTensorOp>(f.op<AddScalarOp>(up, 1.0), glu);
+  }
+
+  /// act(first half) * second half, or the square of what is above 0.
   Value activate(Value both) {
+    if (mixture.clamped)
+      return activateClamped(both);
     if (mixture.plain) {
       f.enter(experts + ".act_fn");
       Value inner = huggingface::activate(f, Activation::Relu2, both);
@@ -141,7 +178,7 @@ private:
     Value gate = f.op<SliceTensorOp>(both, dim, uint64_t(0), half, uint64_t(1));
     Value up = f.op<SliceTensorOp>(both, dim, half, 2 * half, uint64_t(1));
     f.enter(experts + ".act_fn");
-    gate = f.op<SiluOp>(gate);
+    gate = huggingface::activate(f, mixture.activation, gate);
     f.enter(experts);
     return f.op<MulTensorOp>(gate, up);
   }

@@ -268,36 +268,47 @@ void GraphWriter::end(Value loss) {
                              ValueRange(loss));
 }
 
-mlir::func::FuncOp accel::huggingface::documentMask(OpBuilder &builder,
-                                                    llvm::StringRef path,
-                                                    int64_t hiddenSize,
-                                                    const BuildOptions &options,
-                                                    int64_t window) {
+mlir::func::FuncOp accel::huggingface::attentionMask(
+    OpBuilder &builder, llvm::StringRef path, int64_t hiddenSize,
+    const BuildOptions &options, int64_t window, bool ordered) {
   const int64_t batch = options.microBatch, sequence = options.sequenceLength;
   auto floats = [&](llvm::ArrayRef<int64_t> shape) {
     return mlir::RankedTensorType::get(shape, builder.getF32Type());
   };
   const std::string name =
-      "DocumentMask" + (window ? "." + std::to_string(window) : "");
+      std::string(options.hasDocuments() ? "DocumentMask" : "CausalMask") +
+      (window ? "." + std::to_string(window) : "");
   FunctionWriter f(builder, name, path);
   f.input(floats({batch, sequence, hiddenSize}));
-  f.input(tokensType(builder, options));
+  if (options.hasDocuments())
+    f.input(tokensType(builder, options));
   auto function = f.begin({floats({batch, 1, sequence, sequence})});
   auto count = [&](mlir::Type type) {
     return f.op<aten::ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1),
                                 type);
   };
-  // Tokens are of one document where that starts at the same place.
-  Value start = f.op<aten::SubTensorOp>(count(f.i64()), f.argument(1));
-  Value ofQuery = f.op<aten::UnsqueezeOp>(start, uint64_t(2));
-  Value ofKey = f.op<aten::UnsqueezeOp>(start, uint64_t(1));
-  Value seen = f.op<aten::EqTensorOp>(ofQuery, ofKey);
-  if (window) {
+  Value seen;
+  auto only = [&](Value more) {
+    seen = seen ? Value(f.op<aten::LogicalAndOp>(seen, more)) : more;
+  };
+  if (options.hasDocuments()) {
+    // Tokens are of one document where that starts at the same place.
+    Value start = f.op<aten::SubTensorOp>(count(f.i64()), f.argument(1));
+    Value ofQuery = f.op<aten::UnsqueezeOp>(start, uint64_t(2));
+    Value ofKey = f.op<aten::UnsqueezeOp>(start, uint64_t(1));
+    only(f.op<aten::EqTensorOp>(ofQuery, ofKey));
+  }
+  if (window || ordered) {
     Value query = f.op<aten::UnsqueezeOp>(count(f.i64()), uint64_t(1));
     Value behind = f.op<aten::SubTensorOp>(query, count(f.i64()));
-    Value near = f.op<aten::LtScalarOp>(behind, window);
-    seen = f.op<aten::LogicalAndOp>(seen, near);
+    if (ordered)
+      only(f.op<aten::GtScalarOp>(behind, int64_t(-1)));
+    if (window)
+      only(f.op<aten::LtScalarOp>(behind, window));
   }
+  if (!options.hasDocuments()) // transformers makes it for each sample
+    seen = f.op<aten::ExpandOp>(
+        seen, llvm::ArrayRef<int64_t>{batch, sequence, sequence});
   // A number that every dtype has, and beside which no score is anything.
   constexpr double hidden = 30000;
   Value added = f.op<aten::ToCopyOp>(seen, f.f32());

@@ -74,12 +74,15 @@ private:
   llvm::SmallVector<std::pair<std::string, mlir::Value>> inputs;
 };
 
-/// (hidden [B, S, hiddenSize], positions [B, S]) -> what is added to the scores
-/// of causal attention, so that no token sees another document, nor, with a
-/// `window`, more keys than that: [B, 1, S, S], in the dtype of hidden.
-mlir::func::FuncOp documentMask(mlir::OpBuilder &builder, llvm::StringRef path,
-                                int64_t hiddenSize, const BuildOptions &options,
-                                int64_t window = 0);
+/// (hidden [B, S, hiddenSize], positions [B, S] of documents where the options
+/// have them) -> what is added to the scores of attention, so that no token
+/// sees another document, nor, with a `window`, more keys than that, nor, where
+/// the mask is `ordered` and not the attention, a later token: [B, 1, S, S], in
+/// the dtype of hidden.
+mlir::func::FuncOp attentionMask(mlir::OpBuilder &builder, llvm::StringRef path,
+                                 int64_t hiddenSize,
+                                 const BuildOptions &options,
+                                 int64_t window = 0, bool ordered = false);
 
 /// The segment functions and the graph of one family.
 void buildSegments(mlir::OpBuilder &builder, const Decoder &decoder,

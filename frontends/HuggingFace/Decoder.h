@@ -51,12 +51,15 @@ struct DecoderAttention {
   std::string output;
   std::string path;               // of the attention module itself
   std::string queryNorm, keyNorm; // after the projections
-  bool normHeads = true;          // over each head, not over whole rows
-  double clip = 0;                // joint projection within +-clip; 0: not
-  double queryScale = 1;          // of the projected queries
-  double scale = 1;               // of the scores
-  double softcap = 0;             // see aten.scaled_dot_product_attention
-  bool byParts = false;           // transformers has no kernel for it
+  /// A parameter of a score for each head, of no key, that takes a share of
+  /// the weights (attention sinks of gpt-oss).
+  std::string sinks;
+  bool normHeads = true; // over each head, not over whole rows
+  double clip = 0;       // joint projection within +-clip; 0: not
+  double queryScale = 1; // of the projected queries
+  double scale = 1;      // of the scores
+  double softcap = 0;    // see aten.scaled_dot_product_attention
+  bool byParts = false;  // transformers has no kernel for it
   // What transformers does in its own way, see dialects/Aten/Eager.h: keys and
   // values of Groups taken by a list, and repeated for each query; the masks.
   bool listed = false, repeated = false;
@@ -126,6 +129,14 @@ struct Decoder {
   std::string rotary = "model.rotary_emb";
   /// Queries and keys are rotated in fp32 and cast back.
   bool wideRotary = false;
+  /// The tables of cos and sin have an element for each pair, not two.
+  bool halfTables = false;
+  /// What is turned are neighbours in a head, not its halves; `ofTables` too:
+  /// layers need not bring them into that order.
+  bool turnsNeighbours = false, neighboursOfTables = false;
+  /// Queries and keys are copied to fp32 to be turned, by tables in the dtype
+  /// of hidden states.
+  bool turnsCopies = false;
   /// Of families that turn a part of a head: joined with the rest, also where
   /// that is empty.
   bool joinsTurned = false;
@@ -137,7 +148,14 @@ struct Decoder {
   /// Of these, the last ones predict further tokens, by as many layers each
   /// (TokenPredictors.h).
   int64_t tokenPredictors = 0, predictorLayers = 1;
-  enum class Norm { Rms, RmsWide, RmsShifted, Layer } norm = Norm::Rms;
+  /// LayerByParts: in fp32, by single operators and without a bias (Cohere).
+  enum class Norm {
+    Rms,
+    RmsWide,
+    RmsShifted,
+    Layer,
+    LayerByParts
+  } norm = Norm::Rms;
   double normEps = 1e-6;
   DecoderAttention attention;
   DecoderMlp mlp;
@@ -151,6 +169,7 @@ struct Decoder {
   std::string beforeAttention, ofAttention, afterAttention;
   std::string beforeMlp, ofMlp, afterMlp;
   bool parallel = false;     // both blocks read the layer's input
+  bool oneByOne = false;     // and are added to it one after the other
   bool residualFirst = true; // input + output of a block, not output + input
   double residualFactor = 1; // of a block's output before it is added
   /// Projections into the residual start at 1 / sqrt(2 layers) of the
@@ -162,7 +181,7 @@ struct Decoder {
   std::string finalNorm = "model.norm";
   std::string projectOut;
   double logitSoftcap = 0;
-  double logitDivisor = 1;
+  double logitDivisor = 1, logitFactor = 1;
 
   DecoderDropout dropout;
 

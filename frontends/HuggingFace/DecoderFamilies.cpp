@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Eager.h"
-#include "frontends/HuggingFace/DecoderReader.h"
 #include "frontends/HuggingFace/EncoderConfig.h"
+#include "frontends/HuggingFace/ExpertFamilies.h"
 #include "frontends/ModuleTree/Description.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace accel::huggingface;
 
 namespace {
 
-struct FamilyReader : DecoderReader {
+struct FamilyReader : ExpertFamilyReader {
   void olmo2() {
     d.useLlamaNames();
     d.norm = Decoder::Norm::RmsWide;
@@ -33,7 +33,15 @@ struct FamilyReader : DecoderReader {
     d.ofAttention = "post_attention_layernorm";
     d.ofMlp = "post_feedforward_layernorm";
     d.dropout.attention = dropout("attention_dropout");
-    rope();
+    if (tree.modelType == "olmo2")
+      rope();
+  }
+
+  /// OLMo 2 with windows, and a rope for each type of layer.
+  void olmo3() {
+    olmo2();
+    slidingWindows();
+    ropesByType("", 5e5);
   }
 
   void granite() {
@@ -68,6 +76,83 @@ struct FamilyReader : DecoderReader {
     layersThatTurn();
   }
 
+  void phi() {
+    d.useLlamaNames();
+    layerNorms("input_layernorm", "input_layernorm");
+    d.finalNorm = "model.final_layernorm";
+    d.attention.output = "self_attn.dense";
+    if (flag("qk_layernorm")) {
+      d.attention.queryNorm = "self_attn.q_layernorm";
+      d.attention.keyNorm = "self_attn.k_layernorm";
+    }
+    plainMlp("mlp", "mlp.fc1", "mlp.fc2", "mlp.activation_fn");
+    d.parallel = true;
+    d.dropout.embedding = dropout("embd_pdrop");
+    d.dropout.attention = dropout("attention_dropout");
+    d.dropout.attentionOutput = d.dropout.mlpOutput = dropout("resid_pdrop");
+    rope({.defaultPartial = 0.5, .partialAllowed = true});
+  }
+
+  void stableLm() {
+    d.useLlamaNames();
+    d.parallel = d.oneByOne = json.flag("use_parallel_residual", false);
+    layerNorms("input_layernorm",
+               d.parallel ? "input_layernorm" : "post_attention_layernorm");
+    if (json.flag("qk_layernorm", false))
+      json.unsupported("qk_layernorm",
+                       "a norm of its own for each head ('qk_layernorm') is "
+                       "not supported yet");
+    d.dropout.attention = dropout("attention_dropout");
+    d.dropout.mlpOutput = dropout("hidden_dropout");
+    rope({.defaultPartial = 0.25, .partialAllowed = true});
+  }
+
+  void exaone4() {
+    d.useLlamaNames();
+    d.attention.queryNorm = "self_attn.q_norm";
+    d.attention.keyNorm = "self_attn.k_norm";
+    d.beforeAttention = d.beforeMlp = "";
+    d.ofAttention = "post_attention_layernorm";
+    d.ofMlp = "post_feedforward_layernorm";
+    d.dropout.attention = dropout("attention_dropout");
+    rope();
+    if (json.find("sliding_window_pattern") && !json.find("layer_types"))
+      json.size("sliding_window_pattern", 4, sizeLimits::layers);
+    slidingWindows();
+    // Beside windows, layers that see all keys have no positions.
+    if (size("sliding_window"))
+      for (DecoderLayerKind &kind : d.kinds)
+        kind.turns = kind.window > 0;
+  }
+
+  void cohere() {
+    d.useLlamaNames();
+    d.norm = Decoder::Norm::LayerByParts;
+    d.parallel = d.oneByOne = true;
+    d.beforeMlp = d.beforeAttention;
+    d.turnsNeighbours = d.neighboursOfTables = d.turnsCopies = true;
+    if (flag("use_qk_norm")) {
+      d.attention.queryNorm = "self_attn.q_norm";
+      d.attention.keyNorm = "self_attn.k_norm";
+    }
+    d.dropout.attention = dropout("attention_dropout");
+    d.logitFactor = json.number("logit_scale", 0.0625);
+    rope({.defaultTheta = 5e5});
+  }
+
+  void glm4() {
+    d.useLlamaNames();
+    d.turnsNeighbours = true;
+    d.ofAttention = "post_self_attn_layernorm";
+    d.beforeMlp = "post_attention_layernorm";
+    d.ofMlp = "post_mlp_layernorm";
+    d.mlp.layout = DecoderMlp::Layout::FusedGated;
+    d.mlp.up = "mlp.gate_up_proj";
+    d.mlp.activationPath = "mlp.activation_fn";
+    d.dropout.attention = dropout("attention_dropout");
+    rope({.defaultPartial = 0.5, .partialAllowed = true});
+  }
+
   void phi3() {
     d.useLlamaNames();
     d.attention.layout = DecoderAttention::Layout::Rows;
@@ -79,160 +164,6 @@ struct FamilyReader : DecoderReader {
     d.dropout.attentionOutput = d.dropout.mlpOutput = dropout("resid_pdrop");
     rope({.partialAllowed = true, .longRopeOnly = true});
     windows(size("sliding_window"));
-  }
-
-  void deepseekV3() {
-    d.useLlamaNames();
-    DecoderAttention &a = d.attention;
-    LatentAttention &l = a.latent;
-    a.layout = DecoderAttention::Layout::Latent;
-    l.rank = size("kv_lora_rank");
-    l.plain = size("qk_nope_head_dim");
-    l.turned = size("qk_rope_head_dim");
-    l.value = size("v_head_dim");
-    l.keyValueDown = "self_attn.kv_a_proj_with_mqa";
-    l.keyValueNorm = "self_attn.kv_a_layernorm";
-    l.keyValueUp = "self_attn.kv_b_proj";
-    if (size("q_lora_rank")) {
-      l.queryDown = "self_attn.q_a_proj";
-      l.queryNorm = "self_attn.q_a_layernorm";
-      a.query = "self_attn.q_b_proj";
-    }
-    l.pairs = json.flag("rope_interleave", true);
-    d.headDim = l.turned;
-    if (json.has("head_dim") && json.integer("head_dim") != l.turned)
-      json.error("head_dim", "'head_dim' is what rotary embeddings turn, "
-                             "'qk_rope_head_dim' " +
-                                 std::to_string(l.turned));
-    if (d.keyValueHeads != d.heads)
-      json.unsupported("num_key_value_heads",
-                       "latent attention has a key for each of its " +
-                           std::to_string(d.heads) +
-                           " heads; 'num_key_value_heads' must be the same");
-    rope();
-    a.scale = std::pow(double(l.plain + l.turned), -0.5) * scoreFactor();
-    d.dropout.attention = dropout("attention_dropout");
-    groupedMixture();
-  }
-
-  /// yarn_apply_mscale of modeling_deepseek_v3.py.
-  double scoreFactor() {
-    if (json.failed() || d.ropes.front().kind == Rope::Kind::Default)
-      return 1;
-    const double weight =
-        json.number(ropeSection(json) + ".mscale_all_dim", 0, true);
-    const double factor = d.ropes.front().factor;
-    return weight == 0 || factor <= 1
-               ? 1
-               : std::pow(0.1 * weight * std::log(factor) + 1, 2);
-  }
-
-  void groupedMixture() {
-    Mixture &m = d.mixture;
-    const auto layers = static_cast<int64_t>(d.kinds.size());
-    for (int64_t i = size("first_k_dense_replace"); i < layers; ++i)
-      d.kinds[size_t(i)].sparse = true;
-    if (!hasExperts())
-      return;
-    m.experts = size("experts");
-    m.intermediateSize = size("expert_size");
-    m.sharedSize = size("shared_size");
-    sigmoidRouter();
-    d.sharedMlp = d.mlp;
-    for (std::string *name :
-         {&d.sharedMlp.path, &d.sharedMlp.gate, &d.sharedMlp.up,
-          &d.sharedMlp.down, &d.sharedMlp.activationPath})
-      name->insert(std::string("mlp").size(), ".shared_experts");
-    checkGroups();
-  }
-
-  /// Notes which layers have experts.
-  bool hasExperts() {
-    Mixture &m = d.mixture;
-    for (const DecoderLayerKind &kind : d.kinds)
-      m.sparse.push_back(kind.sparse);
-    return std::count(m.sparse.begin(), m.sparse.end(), true) > 0;
-  }
-  void sigmoidRouter() {
-    Mixture &m = d.mixture;
-    m.sigmoid = m.scoresInFp32 = true;
-    m.chosen = size("num_experts_per_tok");
-    m.groups = size("n_group");
-    m.groupsChosen = size("topk_group");
-    m.normalize = flag("norm_topk_prob");
-    m.scale = number("routed_scaling_factor");
-  }
-
-  void nemotronH() {
-    d.norm = Decoder::Norm::RmsWide;
-    d.embedding = "model.embeddings";
-    d.finalNorm = "model.norm_f";
-    d.beforeBlock = "norm";
-    storedBase = "backbone.";
-    d.attention.path = "mixer";
-    d.attention.query = "mixer.q_proj";
-    d.attention.key = "mixer.k_proj";
-    d.attention.value = "mixer.v_proj";
-    d.attention.output = "mixer.o_proj";
-    d.dropout.attention = dropout("attention_dropout");
-    plainMlp("mixer", "mixer.up_proj", "mixer.down_proj", "mixer.act_fn");
-    blocks();
-    mamba();
-    for (const char *key : {"attention_bias", "tie_word_embeddings",
-                            "residual_in_fp32", "hidden_dropout"})
-      if (const auto *value = json.find(key);
-          value && *value != false && *value != 0)
-        json.warning(key, "ignored-key",
-                     std::string("'") + key +
-                         "' has no effect: transformers does not read it");
-    if (!hasExperts())
-      return;
-    Mixture &m = d.mixture;
-    m.path = "mixer";
-    m.plain = true;
-    m.experts = size("n_routed_experts");
-    m.intermediateSize = size("moe_intermediate_size");
-    m.latentSize = size("moe_latent_size");
-    m.sharedSize = size("moe_shared_expert_intermediate_size");
-    sigmoidRouter();
-    d.sharedMlp = d.mlp;
-    for (std::string *name : {&d.sharedMlp.path, &d.sharedMlp.up,
-                              &d.sharedMlp.down, &d.sharedMlp.activationPath})
-      name->insert(std::string("mixer").size(), ".shared_experts");
-    if (d.mlp.activation != Activation::Relu2)
-      json.unsupported("mlp_hidden_act", "experts with another activation than "
-                                         "relu2 are not supported yet");
-    checkGroups();
-    if (m.latentSize)
-      checkExpertSizes(json, "moe_latent_size", m.latentSize);
-  }
-
-  void checkGroups() {
-    const Mixture &m = d.mixture;
-    auto refuse = [&](const char *key, const std::string &what) {
-      if (!json.failed())
-        json.error(key, what);
-    };
-    if (m.experts % m.groups != 0)
-      return refuse("n_group", "the " + std::to_string(m.experts) +
-                                   " experts are not a multiple of 'n_group' " +
-                                   std::to_string(m.groups));
-    const int64_t each = m.experts / m.groups;
-    if (m.groupsChosen > m.groups)
-      refuse("topk_group", "'topk_group' " + std::to_string(m.groupsChosen) +
-                               " is more than the " + std::to_string(m.groups) +
-                               " groups");
-    else if (each < 2)
-      refuse("n_group", "a group has two experts at least, for its two best "
-                        "scores; 'n_group' leaves " +
-                            std::to_string(each));
-    else if (m.chosen > each * m.groupsChosen)
-      refuse("num_experts_per_tok",
-             "'num_experts_per_tok' " + std::to_string(m.chosen) +
-                 " is more than the " + std::to_string(each * m.groupsChosen) +
-                 " experts of 'topk_group' groups");
-    checkExpertSizes(json, "hidden_size", d.hiddenSize);
-    checkExpertSizes(json, "moe_intermediate_size", m.intermediateSize);
   }
 
   void gemma() {
@@ -277,11 +208,21 @@ struct FamilyReader : DecoderReader {
   void gemma3() {
     d.attention.queryNorm = "self_attn.q_norm";
     d.attention.keyNorm = "self_attn.k_norm";
-    // rope_scaling changes the layers that see all keys alone.
+    ropesByType("rope_local_base_freq", 1e6);
+  }
+
+  /// A rope of layers with a window and one of those that see all keys, which
+  /// alone rope_scaling and rope_theta change; `localTheta` is the theta of the
+  /// others outside of rope_parameters, or "".
+  void ropesByType(const char *localTheta, double globalTheta) {
     RopeNames local, global;
-    local.theta = "rope_local_base_freq";
-    global.defaultTheta = 1e6;
     std::string parameters = "rope_parameters.";
+    local.theta = localTheta;
+    if (local.theta.empty()) {
+      local.theta = parameters + "sliding_attention.rope_theta";
+      local.defaultTheta = globalTheta;
+    }
+    global.defaultTheta = globalTheta;
     auto section = [&](const char *type) {
       return json.find(parameters + type) ? parameters + type : std::string();
     };
@@ -294,19 +235,6 @@ struct FamilyReader : DecoderReader {
       d.kinds[i].rope = tree.attention[i] == Attention::Full;
   }
 
-  void layerNorms(const char *attention, const char *mlp) {
-    d.norm = Decoder::Norm::Layer;
-    d.beforeAttention = attention;
-    d.beforeMlp = mlp;
-  }
-  void plainMlp(const char *path, const char *up, const char *down,
-                const char *act) {
-    d.mlp.layout = DecoderMlp::Layout::Plain;
-    d.mlp.path = path;
-    d.mlp.up = up;
-    d.mlp.down = down;
-    d.mlp.activationPath = act;
-  }
   void jointAttention(DecoderAttention::Layout layout, const char *path,
                       const char *joint, const char *output) {
     d.attention.layout = layout;
@@ -481,6 +409,10 @@ struct Entry {
 const Entry families[] = {
     {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::deepseekV3},
+    {{"cohere", "hidden_act", "layer_norm_eps", 1e-5, 0, true, false},
+     &FamilyReader::cohere},
+    {{"exaone4", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
+     &FamilyReader::exaone4},
     {{"falcon", "activation", "layer_norm_epsilon", 1e-5, {}, false, true},
      &FamilyReader::falcon},
     {{"gemma", "hidden_act", "rms_norm_eps", 1e-6, 0, true, false},
@@ -489,6 +421,8 @@ const Entry families[] = {
      &FamilyReader::gemma},
     {{"gemma3_text", "hidden_act", "rms_norm_eps", 1e-6, 0, true, true},
      &FamilyReader::gemma},
+    {{"glm4", "hidden_act", "rms_norm_eps", 1.5625e-7, 151329, true, false},
+     &FamilyReader::glm4},
     {{"gpt_bigcode",
       "activation_function",
       "layer_norm_epsilon",
@@ -499,6 +433,8 @@ const Entry families[] = {
      &FamilyReader::gptBigcode},
     {{"gpt_neox", "hidden_act", "layer_norm_eps", 1e-5, {}, false, true},
      &FamilyReader::gptNeox},
+    {{"gpt_oss", "", "rms_norm_eps", 1e-5, {}, true, false},
+     &FamilyReader::gptOss},
     {{"granite", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::granite},
     {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},
@@ -514,12 +450,20 @@ const Entry families[] = {
      &FamilyReader::nemotronH},
     {{"olmo2", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
      &FamilyReader::olmo2},
+    {{"olmo3", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
+     &FamilyReader::olmo3},
     {{"opt", "activation_function", "", 1e-5, 1, true, true},
      &FamilyReader::opt},
+    {{"phi", "hidden_act", "layer_norm_eps", 1e-5, {}, true, false},
+     &FamilyReader::phi},
     {{"phi3", "hidden_act", "rms_norm_eps", 1e-5, 32000, true, false},
      &FamilyReader::phi3},
+    {{"qwen2_moe", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
+     &FamilyReader::qwen2Moe},
     {{"smollm3", "hidden_act", "rms_norm_eps", 1e-6, 128004, true, false},
      &FamilyReader::smollm3},
+    {{"stablelm", "hidden_act", "layer_norm_eps", 1e-5, {}, true, true},
+     &FamilyReader::stableLm},
     {{"starcoder2", "hidden_act", "norm_epsilon", 1e-5, {}, true, false},
      &FamilyReader::starcoder2},
 };

@@ -33,12 +33,30 @@ Value DecoderParts::norm(Value x, const std::string &module, double eps) {
     return x;
   f.enter(module);
   Value weight = f.param(module + ".weight");
+  if (d.norm == Decoder::Norm::LayerByParts)
+    return layerNormByParts(x, weight, eps);
   if (d.norm == Decoder::Norm::Layer)
     return f.op<LayerNormOp>(x, weight, f.find(module + ".bias"),
                              f.number(eps));
   return f.op<RmsNormOp>(x, weight, f.number(eps),
                          f.unit(d.norm != Decoder::Norm::Rms),
                          f.unit(d.norm == Decoder::Norm::RmsShifted));
+}
+
+Value DecoderParts::layerNormByParts(Value x, Value weight, double eps) {
+  Value wide = f.op<ToCopyOp>(x, f.f32());
+  const int64_t last = int64_t(f.shape(x).size()) - 1;
+  auto mean = [&](Value of) -> Value {
+    return f.op<MeanDimOp>(of, llvm::ArrayRef<int64_t>{last}, true);
+  };
+  Value middle = mean(wide);
+  Value variance =
+      mean(f.op<PowTensorScalarOp>(f.op<SubTensorOp>(wide, middle), 2.0));
+  Value centred = f.op<SubTensorOp>(wide, middle);
+  Value scale = f.op<RsqrtOp>(f.op<AddScalarOp>(variance, eps));
+  Value normed = f.op<MulTensorOp>(centred, scale);
+  Value factor = f.op<ToCopyOp>(weight, f.f32());
+  return f.op<TypeAsOp>(f.op<MulTensorOp>(factor, normed), x);
 }
 
 Value DecoderParts::slice(Value x, int64_t dim, int64_t begin, int64_t end) {
@@ -61,15 +79,14 @@ public:
     Value rows = f.view(inputs.hidden, {tokens, d.hiddenSize});
     auto [q, k, v] = project(rows);
     f.enter(a.path);
+    if (!a.sinks.empty())
+      return joined(withSinks(q, k, v));
     if (inputs.cos && kind.turns &&
         a.layout != DecoderAttention::Layout::Latent) {
       auto [cos, sin] = angles();
       q = rotated(q, cos, sin);
       k = rotated(k, cos, sin);
     }
-    auto headsFirst = [&](Value x) -> Value {
-      return f.op<TransposeIntOp>(x, uint64_t(1), uint64_t(2));
-    };
     q = headsFirst(q);
     k = headsFirst(k);
     v = headsFirst(v);
@@ -82,14 +99,73 @@ public:
     if (d.joinsTurned && inputs.cos)
       mixed.getDefiningOp()->setAttr(joinedAttr,
                                      mlir::UnitAttr::get(f.f32().getContext()));
-    Value joined =
+    return joined(mixed);
+  }
+
+private:
+  /// Tokens and heads, or heads and tokens.
+  Value headsFirst(Value x) {
+    return f.op<TransposeIntOp>(x, uint64_t(1), uint64_t(2));
+  }
+
+  /// The projection of what the heads give, [B, heads, S, elements of a head].
+  Value joined(Value mixed) {
+    Value rows =
         f.view(headsFirst(mixed), {tokens, d.heads * f.shape(mixed).back()});
-    Value out = linear(joined, a.output);
+    Value out = linear(rows, a.output);
     return f.dropout(f.view(out, f.shape(inputs.hidden)),
                      d.dropout.attentionOutput);
   }
 
-private:
+  /// eager_attention_forward of modeling_gpt_oss.py, operator by operator: no
+  /// kernel has the sinks' scores, nor their gradient. The greatest score of a
+  /// row is taken from all of it first, in the scores' own dtype.
+  Value withSinks(Value q, Value k, Value v) {
+    const int64_t matrices = batch * d.heads;
+    q = headsFirst(q);
+    k = headsFirst(k);
+    if (inputs.cos) {
+      q = rotateHalves(f, q, inputs.cos, inputs.sin);
+      k = rotateHalves(f, k, inputs.cos, inputs.sin);
+    }
+    k = repeatedHeads(k);
+    v = repeatedHeads(headsFirst(v));
+    auto each = [&](Value x) {
+      return f.view(x, {matrices, sequence, f.shape(x).back()});
+    };
+    Value turned = f.op<TransposeIntOp>(each(k), uint64_t(1), uint64_t(2));
+    Value scores = f.view(f.op<BmmOp>(each(q), turned),
+                          {batch, d.heads, sequence, sequence});
+    scores = f.op<MulScalarOp>(scores, a.scale);
+    scores = f.op<AddTensorOp>(scores, inputs.added);
+    Value sinks =
+        f.op<ExpandOp>(f.view(f.param(a.sinks), {1, d.heads, 1, 1}),
+                       llvm::ArrayRef<int64_t>{batch, d.heads, sequence, 1});
+    scores = f.op<CatOp>(ValueRange{scores, sinks}, uint64_t(3));
+    Value most = f.op<MaxDimOp>(scores, uint64_t(3), /*keepdim=*/true);
+    scores = f.op<SubTensorOp>(scores, most);
+    Value weights = f.op<SoftmaxOp>(scores, uint64_t(3));
+    weights.getDefiningOp()->setAttr(ownTypeAttr, f.unit(true));
+    weights = slice(weights, 3, 0, sequence);
+    weights = f.op<TypeAsOp>(f.dropout(weights, d.dropout.attention), v);
+    Value mixed = f.op<BmmOp>(each(weights), each(v));
+    mixed = f.view(mixed, {batch, d.heads, sequence, d.headDim});
+    return headsFirst(f.op<CloneOp>(headsFirst(mixed)));
+  }
+
+  /// Key heads [B, heads, S, D], in one piece, for each query head (repeat_kv).
+  Value repeatedHeads(Value x) {
+    const int64_t groups = d.keyValueHeads, served = d.heads / groups;
+    if (served > 1) {
+      x = f.op<UnsqueezeOp>(x, uint64_t(2));
+      x = f.op<ExpandOp>(x, llvm::ArrayRef<int64_t>{batch, groups, served,
+                                                    sequence, d.headDim});
+    } else if (x.getDefiningOp<CatOp>()) {
+      return x;
+    }
+    return f.view(f.op<CloneOp>(x), {batch, d.heads, sequence, d.headDim});
+  }
+
   /// q, k and v, [B, S, heads, elements of a head] each, not turned.
   struct Projected {
     Value q, k, v;
@@ -144,7 +220,19 @@ private:
   /// cos and sin, [S, 1, width].
   std::pair<Value, Value> angles() {
     Value cos = f.op<UnsqueezeOp>(inputs.cos, uint64_t(1));
-    return {cos, f.op<UnsqueezeOp>(inputs.sin, uint64_t(1))};
+    Value sin = f.op<UnsqueezeOp>(inputs.sin, uint64_t(1));
+    if (d.turnsNeighbours && !d.neighboursOfTables)
+      return {eachTwice(cos), eachTwice(sin)};
+    return {cos, sin};
+  }
+
+  /// Each element of the first half of [S, 1, width] twice
+  /// (repeat_interleave).
+  Value eachTwice(Value table) {
+    const int64_t width = f.shape(table).back();
+    Value x = f.op<UnsqueezeOp>(slice(table, 2, 0, width / 2), uint64_t(3));
+    x = f.op<ExpandOp>(x, llvm::ArrayRef<int64_t>{sequence, 1, width / 2, 2});
+    return f.view(f.op<CloneOp>(x), {sequence, 1, width});
   }
 
   Projected projectApart(Value rows) {
@@ -203,8 +291,12 @@ private:
   }
 
   Value rotated(Value x, Value cos, Value sin) {
-    Value result = rotate(f, x, cos, sin);
-    return d.wideRotary ? f.op<TypeAsOp>(result, x) : result;
+    const Value own = x;
+    if (d.turnsCopies)
+      x = f.op<ToCopyOp>(x, f.f32());
+    Value result = d.turnsNeighbours ? rotateNeighbours(f, x, cos, sin)
+                                     : rotate(f, x, cos, sin);
+    return d.wideRotary || d.turnsCopies ? f.op<TypeAsOp>(result, own) : result;
   }
 
   const DecoderAttention &a;

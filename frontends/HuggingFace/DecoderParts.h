@@ -23,6 +23,9 @@ public:
   mlir::Value norm(mlir::Value x, const std::string &module, double eps);
   mlir::Value slice(mlir::Value x, int64_t dim, int64_t begin, int64_t end);
 
+private:
+  mlir::Value layerNormByParts(mlir::Value x, mlir::Value weight, double eps);
+
 protected:
   FunctionWriter &f;
   const Decoder &d;

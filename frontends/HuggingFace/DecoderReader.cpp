@@ -58,8 +58,13 @@ void DecoderReader::checkSizes() {
                {"chunk_size", sizeLimits::size},
                {"moe_latent_size", sizeLimits::size, true},
                {"sliding_window", sizeLimits::positions, true}};
+  // Qwen2-MoE writes a window of 0 where it has none.
+  const nlohmann::json *window = json.find("sliding_window");
+  const bool none =
+      window && *window == 0 && std::string(family.modelType) == "qwen2_moe";
   for (const auto &entry : sizes)
-    if (json.has(entry.key))
+    if (json.has(entry.key) &&
+        !(none && std::string(entry.key) == "sliding_window"))
       json.size(entry.key, 1, entry.limit, entry.nullable);
   for (const char *key : {"initializer_range", "init_std"})
     if (double value = json.number(key, 0); value < 0 || value > 1)
@@ -224,6 +229,30 @@ void DecoderReader::windows(int64_t window) {
       d.kinds[i].window = window;
 }
 
+void DecoderReader::slidingWindows() {
+  const int64_t window = size("sliding_window");
+  if (!window && std::find(tree.attention.begin(), tree.attention.end(),
+                           Attention::Sliding) != tree.attention.end())
+    json.error(firstOf({"sliding_window", "layer_types"}),
+               "layers of 'sliding_attention' need a 'sliding_window'");
+  windows(window);
+}
+
+void DecoderReader::layerNorms(const char *attention, const char *mlp) {
+  d.norm = Decoder::Norm::Layer;
+  d.beforeAttention = attention;
+  d.beforeMlp = mlp;
+}
+
+void DecoderReader::plainMlp(const char *path, const char *up, const char *down,
+                             const char *act) {
+  d.mlp.layout = DecoderMlp::Layout::Plain;
+  d.mlp.path = path;
+  d.mlp.up = up;
+  d.mlp.down = down;
+  d.mlp.activationPath = act;
+}
+
 void DecoderReader::layersThatTurn() {
   const nlohmann::json *given = json.find("no_rope_layers");
   const bool listed = given && !given->is_null();
@@ -243,7 +272,9 @@ void DecoderReader::layersThatTurn() {
 static plan::Initializer initOf(const TreeModule &module,
                                 const std::string &name, const Decoder &decoder,
                                 double stddev) {
-  if (name == "bias")
+  if (module.className.ends_with("TopKRouter")) // its bias too
+    return normalInit(stddev);
+  if (name == "bias" || name.ends_with("_bias"))
     return zerosInit();
   // What is added to the residual, as in GPT-2.
   if (decoder.residualInitByDepth && module.fqn.ends_with("c_proj"))
@@ -312,7 +343,8 @@ ModelInfo DecoderReader::info(double stddev) const {
         initOf(tree.modules[size_t(parameter.module)], name, d, stddev));
     if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
       info.parameters.back().stored = {storedHead};
-    storeExperts(info.parameters.back());
+    if (!d.mixture.clamped)
+      storeExperts(info.parameters.back());
     storeBase(info.parameters.back(), storedBase);
   }
   for (size_t i = 0; d.mixture.sigmoid && i < d.kinds.size(); ++i)

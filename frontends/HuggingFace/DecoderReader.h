@@ -57,6 +57,14 @@ struct DecoderReader {
   void addRope(const Rope &rope);
   /// Layers that the module tree marks attend to `window` keys.
   void windows(int64_t window);
+  /// The same of 'sliding_window', which such layers need.
+  void slidingWindows();
+
+  /// LayerNorms of these names before attention and MLP.
+  void layerNorms(const char *attention, const char *mlp);
+  /// An MLP without a gate.
+  void plainMlp(const char *path, const char *up, const char *down,
+                const char *act);
 
   /// Which layers have rotary positions, by the names of SmolLM3.
   void layersThatTurn();

@@ -38,7 +38,7 @@ public:
     mixture.scoresInFp32 = mixtral;
     inner();
     layers();
-    loss();
+    readBalancing(json, mixture);
   }
 
 private:
@@ -72,48 +72,8 @@ private:
 
   void layers() {
     mixture.sparse.assign(size_t(config.layers), true);
-    if (mixtral)
-      return;
-    const int64_t every =
-        json.size("decoder_sparse_step", 1, sizeLimits::layers);
-    for (int64_t i = 0; i < config.layers; ++i)
-      mixture.sparse[size_t(i)] = (i + 1) % every == 0;
-    const char *key = "mlp_only_layers";
-    const nlohmann::json *dense = json.find(key);
-    if (!dense)
-      return;
-    if (!dense->is_array()) {
-      json.error(key, "'mlp_only_layers' must be a list of layers");
-      return;
-    }
-    for (size_t i = 0; i < dense->size(); ++i) {
-      const nlohmann::json &layer = (*dense)[i];
-      const std::string place = std::string(key) + "." + std::to_string(i);
-      if (!layer.is_number_integer())
-        json.error(place, "a layer in 'mlp_only_layers' must be an integer");
-      else if (layer < 0 || layer >= config.layers)
-        json.warning(place, "ignored-key",
-                     "layer " + layer.dump() +
-                         " of 'mlp_only_layers' is none "
-                         "of the model's " +
-                         std::to_string(config.layers));
-      else
-        mixture.sparse[layer.get<size_t>()] = false;
-    }
-  }
-
-  void loss() {
-    const char *key = "output_router_logits";
-    const double coefficient = json.number("router_aux_loss_coef", 0.001);
-    if (!json.flag(key, false) || json.failed() || coefficient == 0)
-      return;
-    if (!mixture.sparseLayers()) {
-      json.warning(key, "ignored-key",
-                   "'output_router_logits' has no effect: no layer has "
-                   "experts");
-      return;
-    }
-    mixture.auxiliary = coefficient;
+    if (!mixtral)
+      readSparseLayers(json, mixture.sparse);
   }
 
   ConfigReader &json;
@@ -130,6 +90,49 @@ void accel::huggingface::checkExpertSizes(ConfigReader &json, const char *key,
     json.unsupported(key, std::string("'") + key + "' " + std::to_string(size) +
                               " is not a multiple of 4, as experts' products "
                               "(torch._grouped_mm) need it");
+}
+
+void accel::huggingface::readSparseLayers(ConfigReader &json,
+                                          std::vector<bool> &sparse) {
+  const auto layers = static_cast<int64_t>(sparse.size());
+  const int64_t every = json.size("decoder_sparse_step", 1, sizeLimits::layers);
+  for (int64_t i = 0; i < layers && every > 0; ++i)
+    if ((i + 1) % every != 0)
+      sparse[size_t(i)] = false;
+  const char *key = "mlp_only_layers";
+  const nlohmann::json *dense = json.find(key);
+  if (!dense)
+    return;
+  if (!dense->is_array()) {
+    json.error(key, "'mlp_only_layers' must be a list of layers");
+    return;
+  }
+  for (size_t i = 0; i < dense->size(); ++i) {
+    const nlohmann::json &layer = (*dense)[i];
+    const std::string place = std::string(key) + "." + std::to_string(i);
+    if (!layer.is_number_integer())
+      json.error(place, "a layer in 'mlp_only_layers' must be an integer");
+    else if (layer < 0 || layer >= layers)
+      json.warning(place, "ignored-key",
+                   "layer " + layer.dump() +
+                       " of 'mlp_only_layers' is none of the model's " +
+                       std::to_string(layers));
+    else
+      sparse[layer.get<size_t>()] = false;
+  }
+}
+
+void accel::huggingface::readBalancing(ConfigReader &json, Mixture &mixture) {
+  const char *key = "output_router_logits";
+  const double coefficient = json.number("router_aux_loss_coef", 0.001);
+  if (!json.flag(key, false) || json.failed() || coefficient == 0)
+    return;
+  if (!mixture.sparseLayers()) {
+    json.warning(key, "ignored-key",
+                 "'output_router_logits' has no effect: no layer has experts");
+    return;
+  }
+  mixture.auxiliary = coefficient;
 }
 
 void accel::huggingface::readMixture(ConfigReader &json, LlamaConfig &config) {

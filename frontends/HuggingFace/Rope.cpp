@@ -228,7 +228,8 @@ Rope accel::huggingface::readRopeSection(ConfigReader &json,
                                          const std::string &object,
                                          int64_t maxPositions,
                                          const RopeNames &names) {
-  Rope rope;
+  const bool given = json.find("rope_scaling") || json.find("rope_parameters");
+  Rope rope = given ? Rope() : names.absent;
   std::string section = object.empty() ? "" : object + ".";
   bool ownTheta = !section.empty() && json.has(section + "rope_theta");
   std::string theta = ownTheta ? section + "rope_theta" : names.theta;

@@ -59,6 +59,9 @@ struct RopeNames {
   bool partialAllowed = false;
   /// Phi 3 knows longrope alone, also under its names "su" and "yarn".
   bool longRopeOnly = false;
+  /// Without rope_parameters and rope_scaling, but for theta and what part of
+  /// a head is rotated.
+  Rope absent = {};
 };
 
 /// The object that has them: of rope_scaling and rope_parameters the first that

@@ -136,17 +136,29 @@ static Value inverseFrequencies(FunctionWriter &f, const Rope &rope,
   llvm_unreachable("covered switch");
 }
 
+static Value ordered(FunctionWriter &f, Value angles, RopeOrder order) {
+  if (order == RopeOrder::Once)
+    return angles;
+  if (order == RopeOrder::Halves)
+    return f.op<CatOp>(ValueRange{angles, angles}, uint64_t(1));
+  const int64_t rows = f.shape(angles)[0], count = f.shape(angles)[1];
+  Value twice = f.op<ExpandOp>(f.op<UnsqueezeOp>(angles, uint64_t(2)),
+                               llvm::ArrayRef<int64_t>{rows, count, 2});
+  return f.view(f.op<CloneOp>(twice), {rows, 2 * count});
+}
+
 std::pair<Value, Value> accel::huggingface::ropeTables(FunctionWriter &f,
                                                        const Rope &rope,
                                                        int64_t headDim,
-                                                       int64_t sequence) {
+                                                       int64_t sequence,
+                                                       RopeOrder order) {
   Value inverse = inverseFrequencies(f, rope, headDim, sequence);
   Value positions = f.op<ToCopyOp>(
       f.op<ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1), f.i64()),
       f.f32());
   Value angles =
       f.op<MulTensorOp>(f.op<UnsqueezeOp>(positions, uint64_t(1)), inverse);
-  Value both = f.op<CatOp>(ValueRange{angles, angles}, uint64_t(1));
+  Value both = ordered(f, angles, order);
   auto scaled = [&](Value table) -> Value {
     if (rope.attentionFactor == 1)
       return table;
@@ -176,6 +188,49 @@ Value accel::huggingface::rotate(FunctionWriter &f, Value x, Value cos,
   return rest ? f.op<CatOp>(ValueRange{sum, rest}, dim) : sum;
 }
 
+Value accel::huggingface::rotateNeighbours(FunctionWriter &f, Value x,
+                                           Value cos, Value sin) {
+  const int64_t width = f.shape(cos).back(), whole = f.shape(x).back();
+  const uint64_t dim = 3;
+  auto slice = [&](Value from, int64_t begin, int64_t end,
+                   int64_t step) -> Value {
+    return f.op<SliceTensorOp>(from, dim, uint64_t(begin), uint64_t(end),
+                               uint64_t(step));
+  };
+  Value rest;
+  if (width < whole) {
+    rest = slice(x, width, whole, 1);
+    x = slice(x, 0, width, 1);
+  }
+  Value second =
+      f.op<UnsqueezeOp>(f.op<NegOp>(slice(x, 1, width, 2)), uint64_t(4));
+  Value first = f.op<UnsqueezeOp>(slice(x, 0, width, 2), uint64_t(4));
+  Value turned = f.op<CatOp>(ValueRange{second, first}, uint64_t(4));
+  turned = f.view(turned, f.shape(x));
+  Value plain = f.op<MulTensorOp>(x, cos);
+  Value sum = f.op<AddTensorOp>(plain, f.op<MulTensorOp>(turned, sin));
+  return rest ? f.op<CatOp>(ValueRange{sum, rest}, dim) : sum;
+}
+
+/// first cos - second sin, then second cos + first sin.
+static Value turned(FunctionWriter &f, Value first, Value second, Value cos,
+                    Value sin) {
+  Value left = f.op<MulTensorOp>(first, cos);
+  left = f.op<SubTensorOp>(left, f.op<MulTensorOp>(second, sin));
+  Value right = f.op<MulTensorOp>(second, cos);
+  right = f.op<AddTensorOp>(right, f.op<MulTensorOp>(first, sin));
+  return f.op<CatOp>(ValueRange{left, right}, uint64_t(3));
+}
+
+Value accel::huggingface::rotateHalves(FunctionWriter &f, Value x, Value cos,
+                                       Value sin) {
+  const uint64_t width = uint64_t(f.shape(x).back()), dim = 3;
+  Value first =
+      f.op<SliceTensorOp>(x, dim, uint64_t(0), width / 2, uint64_t(1));
+  Value second = f.op<SliceTensorOp>(x, dim, width / 2, width, uint64_t(1));
+  return turned(f, first, second, cos, sin);
+}
+
 Value accel::huggingface::rotatePairs(FunctionWriter &f, Value x, Value cos,
                                       Value sin) {
   const uint64_t width = uint64_t(f.shape(x).back()), dim = 3;
@@ -188,12 +243,8 @@ Value accel::huggingface::rotatePairs(FunctionWriter &f, Value x, Value cos,
   };
   cos = half(cos);
   sin = half(sin);
-  Value first = every(0), second = every(1);
-  Value left = f.op<MulTensorOp>(first, cos);
-  left = f.op<SubTensorOp>(left, f.op<MulTensorOp>(second, sin));
-  Value right = f.op<MulTensorOp>(second, cos);
-  right = f.op<AddTensorOp>(right, f.op<MulTensorOp>(first, sin));
-  return f.op<CatOp>(ValueRange{left, right}, dim);
+  Value first = every(0);
+  return turned(f, first, every(1), cos, sin);
 }
 
 //===----------------------------------------------------------------------===//

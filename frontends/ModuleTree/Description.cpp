@@ -320,7 +320,8 @@ private:
 } // namespace
 
 const Family *findFamily(std::string_view modelType) {
-  for (const auto *table : {&llamaFamilies, &decoderFamilies, &encoderFamilies})
+  for (const auto *table : {&llamaFamilies, &decoderFamilies,
+                            &newerDecoderFamilies, &encoderFamilies})
     for (const Family &family : *table)
       if (modelType == family.modelType)
         return &family;
@@ -329,7 +330,8 @@ const Family *findFamily(std::string_view modelType) {
 
 std::vector<std::string> familyNames() {
   std::vector<std::string> names;
-  for (const auto *table : {&llamaFamilies, &decoderFamilies, &encoderFamilies})
+  for (const auto *table : {&llamaFamilies, &decoderFamilies,
+                            &newerDecoderFamilies, &encoderFamilies})
     for (const Family &family : *table)
       names.push_back(family.modelType);
   std::sort(names.begin(), names.end());

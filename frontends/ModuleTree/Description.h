@@ -64,7 +64,7 @@ struct Family {
 
 /// The tables, by files.
 extern const std::vector<Family> llamaFamilies, decoderFamilies,
-    encoderFamilies;
+    newerDecoderFamilies, encoderFamilies;
 
 /// Null for an unknown one.
 const Family *findFamily(std::string_view modelType);

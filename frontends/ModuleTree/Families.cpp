@@ -282,7 +282,9 @@ text hidden_act = silu
 head_dim = hidden_size/num_attention_heads
 use_sliding_window = 0
 sliding_window ?= 4096
+sliding_window := use_sliding_window?sliding_window:0
 max_window_layers = 28
+num_experts_per_tok = 4
 )",
                                             llamaDerived, llamaSwitches, R"(
 qkv_bias = 1
@@ -466,6 +468,50 @@ post_norm := 1
 sliding 0
 )"};
 
+const std::vector<const char *> olmo3 = {R"(
+vocab_size = 50304
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                         llamaSizes, llamaDerived,
+                                         llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := q_size
+k_norm_size := kv_size
+post_norm := 1
+two_ropes := 1
+sliding_window ?= 4096
+sliding (layer+1)%4
+)"};
+
+const std::vector<const char *> exaone4 = {R"(
+vocab_size = 102400
+hidden_size = 4096
+intermediate_size = 16384
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads = 32
+head_dim = hidden_size/num_attention_heads
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                           llamaDerived, llamaSwitches, R"(
+q_norm_size := head_dim
+k_norm_size := head_dim
+post_norm := 1
+sliding_window ?= 4096
+sliding_window_pattern ?= 4
+sliding sliding_window&&sliding_window_pattern&&(layer+1)%sliding_window_pattern
+)"};
+
 const std::vector<const char *> granite = {R"(
 vocab_size = 32000
 hidden_size = 4096
@@ -525,6 +571,8 @@ const std::vector<Family> llamaFamilies = {
     {"gemma3_text", "Gemma3", gemma3, gemma3Body, llamaBody},
     {"phi3", "Phi3", phi3, llamaBody},
     {"olmo2", "Olmo2", olmo2, llamaBody},
+    {"olmo3", "Olmo3", olmo3, llamaBody},
+    {"exaone4", "Exaone4", exaone4, llamaBody, answersTransformer},
     {"granite", "Granite", granite, llamaBody},
     {"smollm3", "SmolLM3", smollm3, llamaBody, answersTransformer},
 };

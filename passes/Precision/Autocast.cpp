@@ -6,6 +6,7 @@
 #include "passes/Precision/Autocast.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Eager.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Precision/ApplyPrecision.h"
@@ -114,6 +115,8 @@ private:
   /// models use. CPUs' is short, but transformers itself asks for fp32 where it
   /// takes a softmax.
   bool isFull(aten::AtenOpInterface op) const {
+    if (op->hasAttr(aten::ownTypeAttr))
+      return false;
     if (device == aten::Device::Cpu)
       return isa<aten::NllLossForwardOp, aten::LogSoftmaxOp, aten::SoftmaxOp>(
           op.getOperation());

@@ -49,6 +49,8 @@ OPTIONS = {
 # torch._grouped_mm takes rows of a multiple of 16 bytes.
 ROWS = {"mixtral": {"intermediate_size": 48},
         "halves-mixtral": {"intermediate_size": 48},
+        "gpt-oss": {"intermediate_size": 48},
+        "qwen2-moe": {"moe_intermediate_size": 24},
         "qwen3-moe": {"moe_intermediate_size": 24}}
 PRECISIONS = {"fp32": None,
               "bf16": {"param": "bf16", "reduce": "bf16"},

@@ -39,7 +39,7 @@ def none_of(kind):
 
 FAMILIES = {**jobs.FAMILIES, **{name: jobs.MODELS[name] for name in (
     "gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2", "qwen3",
-    "gpt2", "gpt2-untied", "mixtral", "qwen3-moe")}}
+    "gpt2", "gpt2-untied", "mixtral", "qwen2-moe", "qwen3-moe", "gpt-oss")}}
 
 
 def is_mixture(config):

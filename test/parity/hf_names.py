@@ -107,6 +107,23 @@ ACCEPTED.update({
     "deepseek_v3 queries whole": {**DEEPSEEK_V3, "q_lora_rank": None},
     "deepseek_v3 two shared": {**DEEPSEEK_V3, "n_shared_experts": 2},
 })
+GPT_OSS = dict(
+    model_type="gpt_oss", vocab_size=97, hidden_size=44, intermediate_size=20,
+    num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+    head_dim=14, num_local_experts=5, num_experts_per_tok=2,
+    max_position_embeddings=64)
+QWEN2_MOE = {**QWEN3_MOE, "model_type": "qwen2_moe",
+             "shared_expert_intermediate_size": 20}
+ACCEPTED.update({
+    "gpt_oss": GPT_OSS,
+    "gpt_oss tied, no bias": {**GPT_OSS, "tie_word_embeddings": True,
+                              "attention_bias": False},
+    "gpt_oss initializer_range": {**GPT_OSS, "initializer_range": 0.1},
+    "qwen2_moe": QWEN2_MOE,
+    "qwen2_moe no bias": {**QWEN2_MOE, "qkv_bias": False},
+    "qwen2_moe steps": {**QWEN2_MOE, "decoder_sparse_step": 2},
+    "qwen2_moe dense layers": {**QWEN2_MOE, "mlp_only_layers": [0, 2]},
+})
 GPT2 = dict(model_type="gpt2", vocab_size=97, n_embd=48, n_layer=2, n_head=6,
             n_positions=64, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
 ACCEPTED.update({
@@ -123,7 +140,7 @@ ACCEPTED.update({
                               embd_pdrop=0, attn_pdrop=0),
 })
 # Every size left to the classes' defaults, but few layers.
-for family in ("llama", "qwen2", "qwen3", "mixtral", "qwen3_moe",
+for family in ("llama", "qwen2", "qwen3", "mixtral", "qwen2_moe", "qwen3_moe",
                "deepseek_v3"):
     ACCEPTED[f"{family} defaults"] = {"model_type": family,
                                       "num_hidden_layers": 1}

@@ -152,6 +152,81 @@ def olmo2(rng):
             "attention_bias": flag(rng), "hidden_act": rng.choice(ACTIVATIONS)}
 
 
+def layer_types(rng, config):
+    """Some files say them."""
+    if flag(rng):
+        config["layer_types"] = [
+            rng.choice(["full_attention", "sliding_attention"])
+            for _ in range(config["num_hidden_layers"])]
+    return config
+
+
+def olmo3(rng):
+    config = {**decoder(rng, own_dim=False), "attention_bias": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS),
+              "sliding_window": rng.choice([2, 5, LENGTH, 64])}
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    kind = rng.choice(["default", "old", "new"])
+    if kind == "old":
+        config.update(rope_theta=1000.0, rope_scaling={
+            "rope_type": "linear", "factor": 8.0})
+    if kind == "new":
+        config["rope_parameters"] = {
+            "full_attention": {**llama3(rng)},
+            "sliding_attention": {"rope_type": "default", "rope_theta": 70.0}}
+    return layer_types(rng, config)
+
+
+def turned_share(rng, config):
+    """A share of a head that is turned, in one of the spellings."""
+    share = rng.choice([0.25, 0.5, 1.0])
+    kind = rng.choice(["default", "old", "new"])
+    if kind == "old":
+        config["partial_rotary_factor"] = share
+    if kind == "new":
+        config["rope_parameters"] = {"rope_type": "default", "rope_theta": 90.0,
+                                     "partial_rotary_factor": share}
+    return config
+
+
+def phi(rng):
+    config = {**decoder(rng, own_dim=False), "qk_layernorm": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS)}
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    return turned_share(rng, {**config, "layer_norm_eps": rng.choice([1e-5, 1e-2])})
+
+
+def stablelm(rng):
+    config = {**decoder(rng, own_dim=False), "use_qkv_bias": flag(rng),
+              "use_parallel_residual": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS)}
+    config["hidden_size"] = config["num_attention_heads"] * 8
+    return turned_share(rng, {**config, "layer_norm_eps": rng.choice([1e-5, 1e-2])})
+
+
+def exaone4(rng):
+    config = {**decoder(rng), **rope(rng),
+              "hidden_act": rng.choice(ACTIVATIONS),
+              "sliding_window": rng.choice([2, 5, LENGTH, 64]),
+              "sliding_window_pattern": rng.choice([2, 4])}
+    return layer_types(rng, config)
+
+
+def cohere(rng):
+    config = {**decoder(rng, own_dim=False), **rope(rng),
+              "attention_bias": flag(rng), "use_qk_norm": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS),
+              "logit_scale": rng.choice([0.0625, 1.0, 2.0])}
+    return {**config, "layer_norm_eps": rng.choice([1e-5, 1e-2])}
+
+
+def glm4(rng):
+    config = {**decoder(rng), "attention_bias": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS)}
+    config["head_dim"] = 8
+    return turned_share(rng, config)
+
+
 def granite(rng):
     return {**decoder(rng, own_dim=False), **rope(rng),
             "attention_bias": flag(rng), "mlp_bias": flag(rng),
@@ -319,7 +394,9 @@ FAMILIES = {
     "gpt2": gpt2, "olmo2": olmo2, "phi3": phi3, "gemma": gemma,
     "gemma2": gemma2, "gemma3_text": gemma3, "gpt_bigcode": gpt_bigcode, "gpt_neox": gpt_neox, "opt": opt,
     "falcon": falcon, "mpt": mpt, "granite": granite,
-    "starcoder2": starcoder2, "smollm3": smollm3,
+    "starcoder2": starcoder2, "smollm3": smollm3, "olmo3": olmo3, "phi": phi,
+    "stablelm": stablelm, "exaone4": exaone4, "glm4": glm4,
+    "cohere": cohere,
 }
 
 

@@ -1,7 +1,7 @@
 """Mixtures of experts compute what transformers computes, whatever the sizes.
 
-Random configurations of mixtral, qwen3_moe and deepseek_v3: odd numbers of heads, experts
-and choices, ties, biases, rotary kinds, dense layers between, the load
+Random configurations of mixtral, qwen2_moe, qwen3_moe, deepseek_v3 and gpt_oss: odd numbers
+of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
 balancing loss. Functions run as a plan holds them (functions_cases.py).
 """
 import json
@@ -64,6 +64,29 @@ def random_latent(draw):
         tie_word_embeddings=draw.random() < 0.4, rope_parameters=rope)
 
 
+def gpt_oss(config, experts, draw):
+    """With limits that some values reach, and windows within and beyond."""
+    config.update(num_local_experts=experts,
+                  head_dim=2 * draw.randrange(2, 12),
+                  attention_bias=draw.random() < 0.7,
+                  sliding_window=draw.choice([2, 5, 32]),
+                  swiglu_limit=draw.choice([7.0, 0.1]),
+                  swiglu_alpha=draw.choice([1.702, 0.5]))
+    if draw.random() < 0.5:
+        config["layer_types"] = [
+            draw.choice(["full_attention", "sliding_attention"])
+            for _ in range(config["num_hidden_layers"])]
+    kind = draw.choice(["given", "absent", "old"])
+    if kind != "given":
+        del config["rope_parameters"]
+    if kind == "old":
+        config.update(rope_theta=150000.0, rope_scaling={
+            "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0,
+            "beta_slow": 1.0, "truncate": False,
+            "original_max_position_embeddings": 16})
+    return config
+
+
 def random_config(family, draw):
     """Rows of experts' matrices are multiples of 16 bytes, all else is free."""
     if family == "deepseek_v3":
@@ -84,16 +107,25 @@ def random_config(family, draw):
         num_experts_per_tok=draw.randrange(1, min(experts, 4) + 1),
         output_router_logits=draw.random() < 0.5,
         router_aux_loss_coef=draw.choice([0.001, 0.5]))
+    if family == "gpt_oss":
+        return gpt_oss(config, experts, draw)
     if family == "mixtral":
         config.update(num_local_experts=experts,
                       sliding_window=draw.choice([None, 6, 32]))
         return config
+    if family == "qwen2_moe":
+        del config["head_dim"]
+        config.update(
+            hidden_size=4 * config["num_attention_heads"] *
+            draw.choice([1, 2, 3]), qkv_bias=draw.random() < 0.5,
+            shared_expert_intermediate_size=draw.randrange(3, 70))
     layers = range(config["num_hidden_layers"])
     config.update(num_experts=experts,
                   moe_intermediate_size=4 * draw.randrange(1, 12),
                   intermediate_size=draw.randrange(3, 70),
                   norm_topk_prob=draw.random() < 0.5,
-                  attention_bias=draw.random() < 0.5,
+                  **({} if family == "qwen2_moe" else
+                     {"attention_bias": draw.random() < 0.5}),
                   decoder_sparse_step=draw.choice([1, 1, 2]),
                   mlp_only_layers=[i for i in layers if draw.random() < 0.2])
     sparse = [i for i in layers if i not in config["mlp_only_layers"] and
@@ -181,6 +213,9 @@ CASES = [
     ("deepseek-v3-random-bf16", random_configs("deepseek_v3", "bf16", 3)),
     ("mixtral-random-bf16", random_configs("mixtral", "bf16", 3)),
     ("qwen3-moe-random-bf16", random_configs("qwen3_moe", "bf16", 3)),
+    ("qwen2-moe-random", random_configs("qwen2_moe")),
+    ("gpt-oss-random", random_configs("gpt_oss")),
+    ("gpt-oss-random-bf16", random_configs("gpt_oss", "bf16", 3)),
     ("one-expert-takes-all", tokens_as_chosen),
     ("missing-expert", missing_experts),
 ]

@@ -71,11 +71,26 @@ FAMILIES = {
     "phi3": ("Phi3", HEADS[:4], DECODER | {
         "sliding_window": [None, 8], "pad_token_id": [0]}),
     "olmo2": ("Olmo2", HEADS[:2], DECODER | BIAS),
+    "olmo3": ("Olmo3", HEADS[:3], DECODER | BIAS | {"sliding_window": [8]}),
+    "exaone4": ("Exaone4", HEADS, DECODER | HEAD_DIM | {
+        "sliding_window": [8], "sliding_window_pattern": [2, 4]}),
+    "stablelm": ("StableLm", HEADS[:4], DECODER | {
+        "use_qkv_bias": [True, False], "qk_layernorm": [True, False],
+        "use_parallel_residual": [True, False]}),
+    "glm4": ("Glm4", HEADS[:4], DECODER | BIAS | HEAD_DIM
+             | {"pad_token_id": [0]}),
+    "cohere": ("Cohere", HEADS[:2], DECODER | BIAS | {
+        "use_qk_norm": [True, False], "pad_token_id": [0]}),
     "granite": ("Granite", HEADS[:1], DECODER | BIAS | {
         "mlp_bias": [True, False]}),
     "smollm3": ("SmolLM3", HEADS, DECODER | BIAS | {
         "mlp_bias": [True, False], "use_sliding_window": [True, False],
         "sliding_window": [8, None], "pad_token_id": [0]}),
+    "gpt_oss": ("GptOss", HEADS[:4], DECODER | BIAS | {
+        "num_local_experts": [4, 5], "head_dim": [8, 20],
+        "num_experts_per_tok": [2], "sliding_window": [8],
+        # In fp16 from_pretrained alone keeps its norms in fp32.
+        "dtype": ["bfloat16", None]}),
     "gpt2": ("GPT2", ["LMHeadModel"] + HEADS[1:], GPT2),
     "nemotron_h": ("NemotronH", ["ForCausalLM", "Model"], {
         "vocab_size": [64, 101], "hidden_size": [32, 48],

@@ -15,6 +15,8 @@ TARGETS = {"h200": "cudnn", "a100-80gb": "flash"}
 
 # torch._grouped_mm takes rows of a multiple of 16 bytes.
 ROWS = {"mixtral": {"intermediate_size": 48},
+        "gpt-oss": {"intermediate_size": 48},
+        "qwen2-moe": {"moe_intermediate_size": 24},
         "qwen3-moe": {"moe_intermediate_size": 24}}
 
 

@@ -117,7 +117,7 @@ class Recorder:
 
 
 # transformers has no fused attention for them.
-EAGER = ("gemma2", "mpt")
+EAGER = ("gemma2", "gpt_oss", "mpt")
 
 
 def model_of(folder, dtype, attention=None):

@@ -142,6 +142,10 @@ INSTANTIATE_TEST_SUITE_P(
             "do_layer_norm_before",
             "true or false"},
         Bad{"mpt", {{"attn_config", 3}}, "attn_config", "an object"},
+        Bad{"exaone4",
+            {{"sliding_window_pattern", "LLLG"}},
+            "sliding_window_pattern",
+            "must be a number"},
         Bad{"gemma2", {{"layer_types", 3}}, "layer_types", "a list"},
         Bad{"qwen3-moe",
             {{"mlp_only_layers", "x"}},
@@ -198,6 +202,14 @@ INSTANTIATE_TEST_SUITE_P(
             {{"num_experts_per_tok", 9}},
             "num_experts_per_tok",
             "more than the 8 experts"},
+        Bad{"gpt-oss",
+            {{"num_experts_per_tok", 9}},
+            "num_experts_per_tok",
+            "not between 1 and the 4 experts"},
+        Bad{"qwen2-moe",
+            {{"layer_types", {"sliding_attention", "full_attention"}}},
+            "sliding_window",
+            "need a 'sliding_window'"},
         Bad{"gpt2", {{"n_head", 5}}, "n_embd", "not a multiple of the 5 heads"},
         // Right, and not known here.
         Bad{"bert",
@@ -210,6 +222,16 @@ INSTANTIATE_TEST_SUITE_P(
             "feed_forward_proj",
             "activation 'odd' is not supported yet",
             later},
+        Bad{"gpt-oss",
+            {{"intermediate_size", 46}},
+            "intermediate_size",
+            "not a multiple of 4",
+            later},
+        Bad{"stablelm",
+            {{"qk_layernorm", true}},
+            "qk_layernorm",
+            "a norm of its own for each head",
+            later},
         Bad{"gemma2",
             {{"layer_types", {"full_attention", "chunked"}}},
             "layer_types.1",
@@ -220,8 +242,10 @@ INSTANTIATE_TEST_SUITE_P(
 /// it has none for is asked for.
 TEST(BadConfigs, MissingFields) {
   for (const char *family :
-       {"bert", "roberta", "vit", "t5", "whisper", "gemma2", "gpt-neox", "opt",
-        "falcon", "mpt", "gpt2", "olmo2", "phi3", "mixtral", "qwen3-moe"}) {
+       {"bert",     "roberta",  "vit",       "t5",      "whisper",   "gemma2",
+        "gpt-neox", "opt",      "falcon",    "mpt",     "gpt2",      "olmo2",
+        "phi3",     "mixtral",  "qwen3-moe", "gpt-oss", "qwen2-moe", "olmo3",
+        "phi",      "stablelm", "exaone4",   "glm4",    "cohere"}) {
     SCOPED_TRACE(family);
     DiagnosticEngine engine;
     EXPECT_FALSE(

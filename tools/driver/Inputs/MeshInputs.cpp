@@ -180,6 +180,8 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
                           : decoder ? decoder->decoder.mixture.experts
                                     : 0,
                 ranks = mesh->size(plan::expertAxis);
+  if (decoder && decoder->decoder.mixture.clamped)
+    return refuse("of experts with biases", "leave ep at 1");
   if (experts > 0 && experts % ranks == 0)
     return true;
   engine.report(diagnosticAt(
