@@ -81,6 +81,21 @@ constexpr TpEntry qwen3Moe[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+constexpr TpEntry mixtureBesideMlps[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 constexpr TpEntry mixtral[] = {
     {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
@@ -130,6 +145,28 @@ constexpr TpEntry phi3[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+constexpr TpEntry phi[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.dense", Rowwise},
+    {"layers.*.mlp.fc1", Colwise},
+    {"layers.*.mlp.fc2", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry glm4[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.gate_up_proj", ColwiseGatherOutput},
+    {"layers.*.mlp.down_proj", RowwiseSplitInput},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 constexpr TpEntry gptNeoX[] = {
     {"layers.*.attention.query_key_value", Colwise},
     {"layers.*.attention.dense", Rowwise},
@@ -165,6 +202,17 @@ constexpr TpEntry mpt[] = {
     {"blocks.*.attn.out_proj", Rowwise},
     {"blocks.*.ffn.up_proj", Colwise},
     {"blocks.*.ffn.down_proj", Rowwise},
+};
+
+/// StableLM.
+constexpr TpEntry gatedAlone[] = {
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
 };
 
 /// OPT, and both halves of Whisper.
@@ -257,6 +305,17 @@ constexpr TpEntry dispatched[] = {
     {"layers.*.mlp.experts", EpDispatchExperts},
 };
 
+/// The same of gpt-oss, whose experts have biases.
+constexpr TpEntry dispatchedWithBiases[] = {
+    {"layers.*.mlp.experts.gate_up_proj", GroupedGemm},
+    {"layers.*.mlp.experts.gate_up_proj_bias", GroupedGemm},
+    {"layers.*.mlp.experts.down_proj", GroupedGemm},
+    {"layers.*.mlp.experts.down_proj_bias", GroupedGemm},
+    {"layers.*.mlp.experts", EpDispatchExperts},
+};
+
+constexpr TpEntry headAlone[] = {{"lm_head", ColwiseGatherOutput}};
+
 constexpr TpPlan plans[] = {
     {"LlamaModel", gated, {}, true},
     {"MistralModel", gated, {}, true},
@@ -265,20 +324,28 @@ constexpr TpPlan plans[] = {
     {"Gemma2Model", gated, {}, true},
     {"GraniteModel", gated, {}, true},
     {"SmolLM3Model", gated, {}, true},
+    {"CohereModel", gated, {}, true},
     {"Starcoder2Model", starcoder2, {}, true},
     {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
     {"Qwen3Model", gatedWithHeadNorms, {}, true},
+    {"Exaone4Model", gatedWithHeadNorms, {}, true},
+    {"Qwen2MoeModel", mixtureBesideMlps, dispatched, true},
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
+    {"GptOssModel", headAlone, dispatchedWithBiases, true},
     {"DeepseekV3Model", deepseekV3, dispatched, true},
     {"MixtralModel", mixtral, dispatched, true},
     {"NemotronHModel", nemotronH, dispatchedPlain, true, nemotronHOfMegatron},
     {"Olmo2Model", olmo2, {}, true},
+    {"Olmo3Model", olmo2, {}, true},
+    {"PhiModel", phi, {}, true},
+    {"Glm4Model", glm4, {}, true},
     {"Phi3Model", phi3, {}, true},
     {"GPTNeoXModel", gptNeoX, {}, true},
     {"GPT2Model", gpt2, {}, false},
     {"GPTBigCodeModel", gptBigCode, {}, false},
     {"FalconModel", falcon, {}, false},
     {"MptModel", mpt, {}, false},
+    {"StableLmModel", gatedAlone, {}, false},
     {"OPTModel", projected, {}, false},
     {"WhisperModel", projected, {}, false},
     {"BertModel", bert, {}, false},

@@ -10,13 +10,18 @@ RANKS = 2
 # Of families that transformers has a plan for.
 PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox",
-             "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2")
+             "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2",
+             "qwen2_moe", "phi", "olmo3", "exaone4", "glm4", "cohere")
+# With a plan of experts alone.
+EXPERTS = PUBLISHED + ("gpt_oss",)
 # Families without: what is sharded there, by the end of a module's name.
 DERIVED = {
     "gpt2": ({"c_attn", "c_fc"}, {"c_proj"}),
     "gpt_bigcode": ({"c_fc"}, {"c_proj"}),
     "falcon": ({"dense_h_to_4h"}, {"dense", "dense_4h_to_h"}),
     "mpt": ({"Wqkv", "up_proj"}, {"out_proj", "down_proj"}),
+    "stablelm": ({"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"},
+                 {"o_proj", "down_proj"}),
     "opt": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
     "whisper": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
     "bert": ({"query", "key", "value", "intermediate.dense"},
@@ -176,7 +181,7 @@ def experts(context):
     """Of the families whose plan names experts: all of them over `ep`, and
     nothing else."""
     count, mixtures = 0, 0
-    for family, model in models(PUBLISHED):
+    for family, model in models(EXPERTS):
         plan = {f"{model.base_model_prefix}.{pattern}": style for pattern, style
                 in (model.config.base_model_ep_plan or {}).items()}
         check(set(plan.values()) <= {"grouped_gemm", "ep_dispatch_experts"},
