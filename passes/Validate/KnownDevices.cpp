@@ -44,19 +44,30 @@ std::string targetOfGpu(const std::string &gpu) {
                : "h100-sxm-80gb";
   }
   if (has("h800"))
-    return "";
+    return "h800-80gb";
+  if (has("h20"))
+    return "h20";
+  if (has("a800"))
+    return has("40g") ? "" : "a800-80gb";
   if (has("a100"))
     return has("40gb") || has("40g") ? "a100-40gb" : "a100-80gb";
   for (const char *name : {"mi300x", "mi355x"})
     if (has(name))
       return name;
-  if (has("l40s"))
-    return "l40s";
-  if (has("4090"))
-    return "rtx4090";
-  if (has("a6000"))
-    return "a6000";
-  return "";
+  if (has("l40"))
+    return has("l40s") ? "l40s" : "";
+  // "RTX 6000 Ada Generation", which some call the A6000 Ada; "RTX 6000" alone
+  // is of 2018.
+  if (has("6000") && has("ada"))
+    return "rtx6000-ada";
+  const std::pair<const char *, const char *> others[] = {
+      {"4090", "rtx4090"}, {"3090ti", ""},     {"3090", "rtx3090"},
+      {"a6000", "a6000"},  {"a5000", "a5000"}, {"a10g", "a10g"},
+      {"a4000", ""},       {"a40", "a40"}};
+  for (const auto &[name, target] : others)
+    if (has(name))
+      return target;
+  return key == "l4" || has("nvidial4") || key.starts_with("l424g") ? "l4" : "";
 }
 
 } // namespace accel::validate

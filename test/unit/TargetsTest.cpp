@@ -22,12 +22,31 @@ std::string replaced(std::string text, const std::string &from,
 }
 
 TEST(Targets, ShippedOnesAreReadableAndHaveSources) {
-  EXPECT_EQ(targetNames(),
-            (std::vector<std::string>{"a100-40gb", "a100-80gb", "a6000", "b200",
-                                      "b300", "cpu", "gb200", "gb300",
-                                      "h100-pcie-80gb", "h100-sxm-80gb",
-                                      "h100-sxm-96gb", "h200", "l40s", "mi300x",
-                                      "mi355x", "rtx4090"}));
+  EXPECT_EQ(targetNames(), (std::vector<std::string>{"a100-40gb",
+                                                     "a100-80gb",
+                                                     "a10g",
+                                                     "a40",
+                                                     "a5000",
+                                                     "a6000",
+                                                     "a800-80gb",
+                                                     "b200",
+                                                     "b300",
+                                                     "cpu",
+                                                     "gb200",
+                                                     "gb300",
+                                                     "h100-pcie-80gb",
+                                                     "h100-sxm-80gb",
+                                                     "h100-sxm-96gb",
+                                                     "h20",
+                                                     "h200",
+                                                     "h800-80gb",
+                                                     "l4",
+                                                     "l40s",
+                                                     "mi300x",
+                                                     "mi355x",
+                                                     "rtx3090",
+                                                     "rtx4090",
+                                                     "rtx6000-ada"}));
   for (const std::string &name : targetNames()) {
     DiagnosticEngine engine;
     std::optional<Target> target = loadTarget(name, engine);

@@ -60,6 +60,19 @@ TEST(Recipe, SpellingsOfDevices) {
       {"MI355X", "mi355x"},
       {"RTX4090-24GB", "rtx4090"},
       {"L40S", "l40s"},
+      {"L40", ""},
+      {"L4", "l4"},
+      {"NVIDIA L4 24GB", "l4"},
+      {"A10G", "a10g"},
+      {"A40-48GB", "a40"},
+      {"RTX A4000", ""},
+      {"RTX A5000 24GB", "a5000"},
+      {"RTX 3090", "rtx3090"},
+      {"RTX 3090 Ti", ""},
+      {"RTX 6000 Ada 48GB", "rtx6000-ada"},
+      {"A800-SXM4-80GB", "a800-80gb"},
+      {"H800", "h800-80gb"},
+      {"H20-96GB", "h20"},
       {"TPUv5", ""}};
   for (const auto &[gpu, target] : names) {
     EXPECT_EQ(targetOfGpu(gpu), target) << gpu;
