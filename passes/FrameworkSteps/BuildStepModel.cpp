@@ -13,6 +13,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "passes/FrameworkSteps/AccelRunVariants.h"
 #include "passes/FrameworkSteps/Fp8Segments.h"
+#include "passes/FrameworkSteps/LossFrames.h"
 #include "passes/FrameworkSteps/MegatronSegments.h"
 #include "passes/FrameworkSteps/ParameterForm.h"
 #include "passes/FrameworkSteps/SegmentGradients.h"
@@ -350,7 +351,11 @@ private:
       if (binding.getKind() == aten::BindingKind::ParamGrad)
         kind.parameterGradientBytes += bytesOf(type);
     }
-    noteLogits(joint, kind);
+    if (Value logits = kind.loss ? logitsOf(joint) : Value()) {
+      kind.logitsBytes = bytesOf(logits.getType());
+      kind.returnsWideLogits =
+          eager() && returnsWide(logits, versionsOf(module).transformers);
+    }
     noteInputGradients(op, joint, kind);
     noteParameterGradients(symbols.lookup<func::FuncOp>(op.getCallee()), joint,
                            kind);
@@ -459,16 +464,6 @@ private:
 
   /// The first matrix that is as wide as a parameter has rows, in the dtype of
   /// the matmul.
-  void noteLogits(func::FuncOp joint, SegmentKind &kind) {
-    if (!kind.loss)
-      return;
-    for (Operation &op : joint.getBody().front())
-      if (auto mm = dyn_cast<aten::MmOp>(op)) {
-        kind.logitsBytes = bytesOf(mm.getType());
-        return;
-      }
-  }
-
   /// The joint as an operator list whose parameter gradients are results like
   /// any other: autograd makes tensors of them. What selective checkpointing
   /// keeps is that of `way`, or of the mode "pointwise". `autograd`: with the
@@ -479,8 +474,7 @@ private:
                                   bool autograd = true) {
     SegmentGraph graph = emptyGraph();
     graph.loss = kind.loss;
-    graph.shiftsLogits =
-        eager() && !atLeast(versionsOf(module).transformers, "4.49");
+    noteFrames(eager(), versionsOf(module).transformers, graph);
     for (unsigned i = 0; i < joint.getNumArguments(); ++i)
       graph.inputs +=
           argBinding(joint, i).getKind() == aten::BindingKind::Input;

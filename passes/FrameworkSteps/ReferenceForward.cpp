@@ -23,6 +23,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
 
+#include <algorithm>
+
 namespace accel {
 
 /// Of all heads, in the dtype of the model's output.
@@ -32,6 +34,14 @@ int64_t StepRun::logitsBytes() const {
     if (model.kinds[call.kind].loss)
       bytes += model.kinds[call.kind].logitsBytes;
   return bytes;
+}
+
+bool StepRun::returnsWideLogits() const {
+  return logitsItem() == 2 &&
+         std::any_of(model.calls.begin(), model.calls.end(),
+                     [&](const StepCall &call) {
+                       return model.kinds[call.kind].returnsWideLogits;
+                     });
 }
 
 /// As the loss reads them: a wrapper converts 16 bits to fp32.

@@ -114,8 +114,10 @@ int64_t StepRun::returnOutputs() {
   if (candidate.preference.logProbabilities)
     return 0; // the loss reads them, and its figures have them
   int64_t kept = logits;
-  if (candidate.dtypes.outputFloat &&
-      plan::itemSize(candidate.dtypes.compute) == 2) {
+  if (returnsWideLogits()) {
+    kept = 2 * logits; // the wrapper finds nothing to convert
+  } else if (candidate.dtypes.outputFloat &&
+             plan::itemSize(candidate.dtypes.compute) == 2) {
     kept = 2 * logits;
     // Two tensors, each of which may take a block that the loss has freed.
     engine.alloc(Holding::Logits, logits);

@@ -166,6 +166,8 @@ private:
   int64_t referenceForward(PreferenceStep::Reference whose);
   void referenceCall(int call, int64_t &copies);
   int64_t logitsBytes() const;
+  /// The model's own forward converted its 16-bit logits.
+  bool returnsWideLogits() const;
   int64_t logitsItem() const {
     return plan::itemSize(candidate.dtypes.compute);
   }

@@ -61,6 +61,10 @@ struct SegmentGraph {
   /// The loss shifts the logits, of which it makes a copy (transformers until
   /// 4.48: `logits[..., :-1, :].contiguous()`); later it shifts the labels.
   bool shiftsLogits = false;
+  /// The model's forward names the 16-bit logits until the loss is there: from
+  /// transformers 4.46 on it hands them to a loss function, which converts
+  /// them; before, `logits = logits.float()` gave them back.
+  bool namesNarrowLogits = true;
   /// By Function::params: it is not trained, so that autocast's cache does not
   /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
   /// are trained.

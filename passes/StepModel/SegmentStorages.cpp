@@ -119,9 +119,10 @@ FrameValues frameValues(const SegmentGraph &graph,
     while (root >= 0 && storages[root].owner == Owner::Own) {
       result.named[root] = true;
       const Instruction &made = function.instructions[storages[root].producer];
-      root = made.op == "aten::_to_copy" || made.op == "aten::clone"
-                 ? base(made.args[0].slot)
-                 : -1;
+      const bool copy =
+          made.op == "aten::clone" ||
+          (made.op == "aten::_to_copy" && graph.namesNarrowLogits);
+      root = copy ? base(made.args[0].slot) : -1;
     }
   }
   return result;

@@ -133,6 +133,8 @@ struct SegmentKind {
   /// The segment ends in the loss: its temporaries are logits.
   bool loss = false;
   int64_t logitsBytes = 0; // tokens * vocabulary in the dtype of the head
+  /// The model returns its logits in fp32, whatever the head's dtype.
+  bool returnsWideLogits = false;
   /// Seconds of operators that read or write logits, eagerly: what one kernel
   /// for head and loss takes the place of.
   double forwardLogitsSeconds = 0, backwardLogitsSeconds = 0;
