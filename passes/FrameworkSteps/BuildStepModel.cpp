@@ -162,7 +162,9 @@ private:
       return;
     parameter.packedBytes = held->weight.packedBytes;
     parameter.dtype = held->storage;
-    parameter.packedIsParameter = plan::describe(held->format).isParameter;
+    // int32 that is viewed in a float's dtype was made a parameter for FSDP1.
+    parameter.packedIsParameter = plan::describe(held->format).isParameter ||
+                                  plan::itemSize(held->storage) == 2;
     if (!parameter.packedIsParameter)
       parameter.replicatedBytes += rounded(held->weight.packedBytes);
     for (int64_t bytes : held->weight.scales)

@@ -6,6 +6,7 @@
 #include "passes/Validate/FineTuning.h"
 
 #include "frontends/Job/QuantizedRefusals.h"
+#include "passes/Validate/RowWords.h"
 
 #include <cctype>
 #include <cstdlib>
@@ -39,7 +40,8 @@ struct Scripts {
   DType adapterDtype;                       // PEFT's, of its release
   bool checkpoints;                         // gradient_checkpointing=True
   int fullStage, loraStage, quantizedStage; // of ZeRO, on one GPU too; 0: none
-  bool showsDevice; // memory is nvidia-smi's, in 1e9 bytes
+  double deviceUnit; // memory is nvidia-smi's, in these bytes; 0: it is not
+  DType loaded;      // torch_dtype of a base that is not quantised
   const char *why;
 };
 
@@ -60,7 +62,8 @@ const Scripts scripts[] = {
      0,
      0,
      0,
-     false,
+     0,
+     DType::BF16,
      "LoRA of attention with a dropout of 0.1, as fms-acceleration's "
      "scenarios.yaml has it"},
     {"qwenlm/qwen",
@@ -78,17 +81,36 @@ const Scripts scripts[] = {
      3,
      2,
      2,
-     true,
+     1e9,
+     DType::BF16,
      "LoRA of rank 64 at every linear layer of the layers and gradient "
      "checkpointing, ZeRO-3 for full fine-tuning and ZeRO-2 for LoRA on "
      "several "
      "GPUs and for Q-LoRA, as Qwen's finetune scripts have it"},
+    // examples/sft of PEFT: utils.py loads in fp32 what it does not quantise.
+    {"peft docs/source/accelerate",
+     "4.45",
+     8,
+     16,
+     0.1,
+     {},
+     {},
+     "nf4,double_quant",
+     DType::F32,
+     true,
+     0,
+     0,
+     0,
+     1073741824,
+     DType::F32,
+     "LoRA of rank 8 at every linear layer with a dropout of 0.1 and gradient "
+     "checkpointing, as PEFT's examples/sft have it"},
 };
 
 class Reader {
 public:
   Reader(const RowText &text, Run &run)
-      : text(text), all(text.all()), run(run) {
+      : text(text), techniques(text.techniques()), run(run) {
     for (const Scripts &known : scripts)
       if (has(text.source, known.source))
         published = &known;
@@ -97,16 +119,22 @@ public:
   std::string read() {
     if (has(text.framework, "maxtext") || has(text.framework, "jax"))
       return "programs of JAX are not modelled";
-    if (run.source != Source::Transformers)
+    // A loop of one's own around transformers' models.
+    const bool own =
+        run.source == Source::Unknown &&
+        !hasAny(text.framework, {"litgpt", "lightning", "mlx", "colossal",
+                                 "nanotron", "paddle", "mindspore"});
+    if (run.source != Source::Transformers && !own)
       return readOthers();
-    run.trainerScript = hasAny(text.framework, {"trainer", "trl", "sft",
-                                                "axolotl", "factory", "swift"});
+    run.trainerScript =
+        hasAny(text.framework, {"trainer", "trl", "sft", "axolotl", "factory",
+                                "swift", "alignment-handbook", "lmflow"});
     readReleases();
     // Trainer.compute_loss returns the loss alone. Runs of models that compute
     // it themselves take a copy of the logits more, so something holds them.
     if (run.trainerScript)
       run.holdsLogits = computesOwnLoss();
-    run.mixed = !has(text.precision, "pure");
+    run.mixed = !precisionWords(text.precision).pure;
     if (!run.mixed)
       run.autocast = false;
     // MixedPrecision of Accelerate's plugin, beside autocast.
@@ -117,7 +145,8 @@ public:
     }
     if (std::string why = readKernels(); !why.empty())
       return why;
-    readOptimizer();
+    if (std::string why = readOptimizer(); !why.empty())
+      return why;
     if (std::string why = readAdapter(); !why.empty())
       return why;
     if (std::string why = readPublished(); !why.empty())
@@ -125,9 +154,16 @@ public:
     if (published && published->checkpoints &&
         run.recompute == Recompute::None && text.checkpointing.empty())
       run.recompute = Recompute::Layers;
+    readMemoryKind();
     // TrainingArguments' default until transformers 5.
-    run.reentrant = run.trainerScript && run.recompute == Recompute::Layers &&
-                    !atLeast(run.transformersVersion, "5.0");
+    const std::string said = text.checkpointing + " " + techniques;
+    const bool never =
+        hasAny(said, {"non-reentrant", "nonreentrant", "use_reentrant=false",
+                      "use_reentrant false"});
+    run.reentrant =
+        run.recompute == Recompute::Layers && !never &&
+        (has(said, "reentrant") ||
+         (run.trainerScript && !atLeast(run.transformersVersion, "5.0")));
     return "";
   }
 
@@ -135,7 +171,7 @@ private:
   void assume(const std::string &what) { run.assumptions.push_back(what); }
 
   std::string readOthers() {
-    const std::string named = all + " " + text.model;
+    const std::string named = techniques + " " + text.model;
     if (hasAny(named, {"qlora", "q-lora"}))
       return std::string("QLoRA by ") + toString(run.source) +
              " is not modelled";
@@ -144,7 +180,7 @@ private:
     if (has(named, "lora"))
       return std::string("LoRA by ") + toString(run.source) +
              " is not modelled";
-    if (hasAny(text.source, {"8-bit", "8bit", "pagedadamw"}))
+    if (hasAny(techniques, {"8-bit", "8bit", "pagedadamw"}))
       return "8-bit optimizer states of other trainers than transformers' are "
              "not modelled";
     return "";
@@ -165,6 +201,22 @@ private:
     };
     if (published)
       run.transformersVersion = published->transformers;
+    const bool said =
+        published || !releaseAfter(text.source, "transformers").empty();
+    // What is not said was new when the source was written, or with its torch.
+    const std::string torch = releaseAfter(text.source, "torch");
+    int month = monthIn(text.source);
+    if (month == 0 && !torch.empty())
+      month = monthOfTorch(torch);
+    if (month > 0) {
+      const frameworks::Versions then = releasesOf(month);
+      if (!said)
+        run.transformersVersion = then.transformers;
+      run.accelerateVersion = then.accelerate;
+      run.torchVersion = then.torch;
+      if (!said)
+        assume("transformers " + then.transformers + " of that time");
+    }
     take("transformers", run.transformersVersion);
     take("accelerate", run.accelerateVersion);
     take("torch", run.torchVersion);
@@ -172,52 +224,59 @@ private:
 
   /// Kernels that replace transformers' modules.
   std::string readKernels() {
-    if (hasAny(all, {"unsloth"}))
+    if (has(text.framework, "unsloth"))
       return "Unsloth's models are not modelled";
-    if (has(all, "foak"))
+    if (has(techniques, "foak"))
       run.kernels.push_back(frameworks::KernelSet::Foak);
-    run.fusedLoss = has(all, "liger");
+    run.fusedLoss = has(techniques, "liger");
     if (run.fusedLoss && run.kernels.empty())
       run.kernels.push_back(frameworks::KernelSet::Liger);
+    if (hasAny(techniques, {"cut_cross_entropy", "cut cross-entropy",
+                            "cut cross entropy", "cutcrossentropy"}) ||
+        hasWord(techniques, "cce")) {
+      run.fusedLoss = true;
+      assume("cut cross-entropy as Liger Kernel's loss in chunks");
+    }
     return "";
   }
 
-  void readOptimizer() {
-    const bool eight = hasAny(all, {"8-bit adam", "8bit adam", "adamw_8bit",
-                                    "adamw_bnb_8bit", "adamw8bit", "adam8bit"});
-    run.optimizer = has(all, "adafactor") ? "adafactor"
-                    : has(all, "lion")    ? "lion"
-                    : has(all, "sgd")     ? "sgd"
-                    : eight               ? "adamw_8bit"
-                                          : "";
-    if (eight && has(all, "lion"))
-      run.optimizer = "lion_8bit";
+  std::string readOptimizer() {
+    const OptimizerWords words = optimizerWords(techniques);
+    run.optimizer = words.name;
+    return words.refused.empty()
+               ? ""
+               : "the optimizer '" + words.refused + "' is not modelled";
   }
 
   std::string readAdapter() {
-    const bool gptq = hasAny(all, {"gptq", "int4"});
-    const bool four =
-        hasAny(all, {"qlora", "q-lora", "nf4", "fp4", "4-bit", "4bit"});
-    const bool eight = hasAny(all, {"int8 lora", "8-bit lora", "8bit lora",
-                                    "lora int8", "lora 8bit"});
-    if (!has(all, "lora") && !four && !gptq)
+    const AdapterWords words = adapterWords(text.framework);
+    const QuantizationWords base = quantizationWords(techniques);
+    if (!words.refused.empty())
+      return "'" + words.refused + "' is not modelled";
+    if (!words.adapter && !has(techniques, "lora") && base.format.empty())
       return "";
+    if (!base.refused.empty())
+      return "a base quantised by '" + base.refused + "' is not modelled";
     AdapterConfig adapter;
     adapter.taskType = "CAUSAL_LM";
     adapter.rank = published ? published->rank : 8;
     adapter.alpha = published ? published->alpha : 8;
     adapter.dropout = published ? published->dropout : 0;
-    const int64_t rank = rankIn(text.framework);
     const bool recipes = run.executor == FrameworkKind::Megatron;
     if (recipes) // LoRA of megatron/bridge/peft/lora.py
       adapter.rank = 32, adapter.alpha = 32;
-    if (rank > 0)
-      adapter.rank = rank;
+    adapter.magnitude = words.magnitude;
+    if (words.dropout)
+      adapter.dropout = *words.dropout;
+    if (words.rank > 0)
+      adapter.rank = words.rank;
     else if (recipes)
       assume("LoRA of rank 32, the recipes' default");
     else if (!published)
       assume("LoRA of rank 8, PEFT's default");
-    if (published && !published->targets.empty())
+    if (!words.targets.empty())
+      adapter.target.names = words.targets;
+    else if (published && !published->targets.empty())
       adapter.target.names = published->targets;
     else if (recipes) // target_modules linear_qkv
       adapter.target.names = {"q_proj", "k_proj", "v_proj"};
@@ -228,25 +287,41 @@ private:
       assume(published->why);
     } else if (recipes)
       assume("LoRA at queries, keys and values");
-    else
+    else if (words.targets.empty())
       assume("LoRA at every linear layer");
+    run.ownUnits = run.executor == FrameworkKind::Fsdp1 && !run.trainerScript;
+    if (run.ownUnits)
+      assume("adapters are units of their own, as PEFT's fsdp_auto_wrap_policy "
+             "has them");
     if (has(text.framework, "(emb)"))
       adapter.modulesToSave = {"embed_tokens", "lm_head"};
     run.adapter = std::move(adapter);
+    // PEFT since 0.12 makes adapters in fp32 over any base of 16 bits.
+    const std::string peft = releaseAfter(text.source, "peft");
+    const bool early =
+        peft.empty() ? monthIn(text.source) > 0 && monthIn(text.source) < 202407
+                     : !atLeast(peft, "0.12");
     run.adapterDtype = published ? published->adapterDtype
-                       : recipes ? run.compute
-                                 : DType::F32;
+                       : recipes || (early && base.format.empty()) ? run.compute
+                                                                   : DType::F32;
     // The base is loaded in 16 bits; autocast alone computes otherwise.
-    run.parameters = run.compute;
+    run.parameters =
+        published && published->loaded == DType::F32 && base.format.empty()
+            ? DType::F32
+            : run.compute;
     run.autocast = run.mixed && castsByAutocast();
-    if (four || gptq || eight)
-      return readQuantization(gptq, eight);
-    return "";
+    return base.format.empty() ? "" : readQuantization(base);
   }
 
   /// What shards the run, and what its memory column counts.
   std::string readPublished() {
     const bool unstated = has(text.sharding, "not stated");
+    if (published && published->loaded != DType::F32)
+      run.parameters = run.compute;
+    if (published && published->deviceUnit > 0) {
+      run.memory = MemoryKind::Device;
+      run.memoryUnit = published->deviceUnit;
+    }
     if (!published || published->fullStage == 0)
       return unstated && run.executor == FrameworkKind::Deepspeed
                  ? "the ZeRO stage is not stated"
@@ -267,11 +342,6 @@ private:
           stage > 0 ? FrameworkKind::Deepspeed : FrameworkKind::Single;
       run.autocast = run.executor == FrameworkKind::Single && castsByAutocast();
     }
-    run.parameters = run.compute;
-    if (published->showsDevice) {
-      run.memory = MemoryKind::Device;
-      run.memoryUnit = 1e9;
-    }
     return "";
   }
 
@@ -282,20 +352,17 @@ private:
             run.executor == FrameworkKind::Ddp);
   }
 
-  std::string readQuantization(bool gptq, bool eight) {
-    std::string format = eight  ? "int8"
-                         : gptq ? "gptq,bits=4,group=128"
-                         : has(text.framework, "(fp4)") ? "fp4"
-                                                        : "nf4";
-    const bool named = has(text.framework, "nf4") ||
-                       has(text.framework, "fp4") || gptq || eight;
-    if (published && (!named || format == "nf4"))
+  std::string readQuantization(const QuantizationWords &base) {
+    std::string format = base.format;
+    const bool gptq = format.starts_with("gptq");
+    if (published && (!base.named || format == "nf4"))
       format = published->quantization;
-    else if (format == "nf4" && has(all, "double"))
-      format += ",double_quant";
-    // A flat parameter has one dtype.
+    // A flat parameter has one dtype. fms-acceleration views the int32 of GPTQ
+    // in it (autogptq_utils.py, PATCH_FOR_FSDP_TRITON_V2).
     const bool flat = run.executor == FrameworkKind::Fsdp1;
-    if (flat && (format.starts_with("nf4") || format.starts_with("fp4")))
+    const bool viewed = gptq && published && has(text.framework, "autogptq");
+    if (flat &&
+        (viewed || format.starts_with("nf4") || format.starts_with("fp4")))
       format += std::string(",storage=") + plan::toString(run.parameters);
     // TRL's own preparation, which it leaves to FSDP where the base is sharded.
     if (has(text.framework, "baseline-peft-bnb") && !flat)
@@ -306,37 +373,34 @@ private:
       return "the quantisation '" + format + "': " + problem;
     if (run.executor == FrameworkKind::Fsdp2)
       return refusalOfFsdp2(*run.quantization);
-    if (flat && gptq)
+    if (flat && gptq && !viewed)
       return "GPTQ's int32 weights cannot be flattened with 16-bit ones by "
              "FSDP1";
     return "";
   }
 
-  /// "r16", "r=16" or "rank 16".
-  static int64_t rankIn(const std::string &text) {
-    for (const char *word : {" r", "rank"})
-      for (size_t at = text.find(word); at != std::string::npos;
-           at = text.find(word, at + 1)) {
-        size_t end = at + std::string(word).size();
-        while (end < text.size() && (text[end] == '=' || text[end] == ' '))
-          ++end;
-        if (end < text.size() &&
-            std::isdigit(static_cast<unsigned char>(text[end])))
-          return std::strtoll(text.c_str() + end, nullptr, 10);
-      }
-    return 0;
+  /// What the memory column counts, where the source says so.
+  void readMemoryKind() {
+    if (has(techniques, "allocated"))
+      run.memory = MemoryKind::Allocated;
+    else if (has(techniques, "reserved"))
+      run.memory = MemoryKind::Reserved;
+    else if (hasAny(techniques, {"nvidia-smi", "nvidia smi", "nvml"}) ||
+             hasWord(techniques, "vram"))
+      run.memory = MemoryKind::Device;
   }
 
   const RowText &text;
-  const std::string all;
+  const std::string techniques;
   Run &run;
   const Scripts *published = nullptr;
 };
 
 } // namespace
 
-std::string RowText::all() const {
-  return framework + " " + sharding + " " + precision + " " + source;
+std::string RowText::techniques() const {
+  return framework + " " + sharding + " " + precision + " " +
+         withoutPaths(source);
 }
 
 std::string releaseAfter(const std::string &text, const std::string &word) {

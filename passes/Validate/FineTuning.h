@@ -21,7 +21,8 @@ namespace accel::validate {
 struct RowText {
   std::string model, framework, sharding, precision, checkpointing, source;
   std::string gpu;
-  std::string all() const;
+  /// Without the paths of the source.
+  std::string techniques() const;
 };
 
 /// Completes `run`, whose ranks, shards and dtypes are known. Why the row is

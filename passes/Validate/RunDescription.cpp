@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Targets/Target.h"
 #include "passes/Validate/MegatronRows.h"
+#include "passes/Validate/RowWords.h"
 #include "runtime/plan/Stages.h"
 
 #include <algorithm>
@@ -204,20 +205,24 @@ private:
                          run.source == Source::Torchtune
                      ? FrameworkKind::Fsdp2
                      : FrameworkKind::Fsdp1;
-    if (has(sharding, "fsdp2") || has(framework, "fsdp2"))
-      s.executor = FrameworkKind::Fsdp2;
-    else if (has(sharding, "fsdp1") || has(framework, "fsdp1"))
-      s.executor = FrameworkKind::Fsdp1;
-    if (has(sharding, "zero") || has(framework, "deepspeed")) {
-      s.executor = FrameworkKind::Deepspeed;
-      s.zeroStage = static_cast<int>(
-          std::clamp<int64_t>(std::max(numberAfter(sharding, "zero-"),
-                                       numberAfter(sharding, "zero")),
-                              0, 3));
+    const WrapperWords words = wrapperWords(framework, sharding);
+    // accelerate launch and torchrun replicate where nothing else is said.
+    const bool plain =
+        gpus > 1 && run.source == Source::Transformers && !words.executor;
+    // "FSDP" alone is the trainer's own.
+    const bool unnumbered = words.executor == FrameworkKind::Fsdp1 &&
+                            s.executor == FrameworkKind::Fsdp2 &&
+                            !has(sharding, "fsdp1") && !has(framework, "fsdp1");
+    if (!unnumbered)
+      s.executor =
+          words.executor.value_or(plain ? FrameworkKind::Ddp : s.executor);
+    if (plain && sharding.empty())
+      assume("DistributedDataParallel, as nothing shards the model");
+    if (s.executor == FrameworkKind::Deepspeed) {
+      if (!words.zeroStage && !has(sharding, "not stated") && gpus > 1)
+        skip("the ZeRO stage is not stated");
+      s.zeroStage = words.zeroStage.value_or(0);
     }
-    if (has(sharding, "ddp") || sharding == "dp" ||
-        sharding.starts_with("dp=") || has(sharding, "no_shard"))
-      s.executor = FrameworkKind::Ddp;
     if (has(sharding, "hsdp") || has(sharding, "hybrid"))
       s.mesh = s.mesh.sharded(std::min<int64_t>(gpus, s.ranksPerNode));
     // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
@@ -225,7 +230,7 @@ private:
       if (const int64_t size = numberAfter(sharding, key);
           size > 1 && size < gpus && gpus % size == 0)
         s.mesh = s.mesh.sharded(size);
-    if (gpus == 1 &&
+    if (gpus == 1 && !words.zeroStage &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
       s.executor = FrameworkKind::Single;
     if (s.executor == FrameworkKind::Ddp)
@@ -271,10 +276,9 @@ private:
       skip(readMegatron(rowText(), !row.attention.empty(), run));
     else
       readWrapper(gpus);
-    if (has(sharding, "offload") && !has(sharding, "activation")) {
-      s.offloadOptimizer = true;
-      s.offloadParameters = !has(sharding, "optimizer");
-    }
+    const OffloadWords offload = offloadWords(sharding);
+    s.offloadOptimizer = offload.optimizer;
+    s.offloadParameters = offload.parameters;
     // Sequences, micro-batches, accumulation.
     std::optional<int64_t> sequence = row.sequence;
     if (!sequence && run.source == Source::Torchtitan &&
@@ -355,17 +359,13 @@ private:
 
   void readPrecision() {
     Run &s = run;
-    const bool fp16 = has(precision, "fp16") || has(precision, "f16-") ||
-                      precision == "16-mixed";
-    const bool fp32 = has(precision, "fp32") || has(precision, "tf32") ||
-                      precision == "f32" || precision == "32";
-    const DType half =
-        fp16 && !has(precision, "bf16") ? DType::F16 : DType::BF16;
-    run.compute = fp32 ? DType::F32 : half;
+    const PrecisionWords words = precisionWords(precision);
+    run.compute = words.compute;
+    const bool fp32 = words.compute == DType::F32;
     if (precision.empty())
       assume("bf16");
     readOperands();
-    const bool pure = has(precision, "pure");
+    const bool pure = words.pure;
     run.parameters = DType::F32;
     if (!fp32)
       s.reduce = DType::F32;
@@ -416,8 +416,12 @@ private:
              "tensor parallelism");
     }
     const std::string attention = lower(row.attention);
+    const bool transformers =
+        run.source == Source::Transformers || run.source == Source::Unknown;
+    run.eagerAttention = transformers && attention == "eager";
+    run.flashAttention = transformers && has(attention, "flash");
     for (const char *slow : {"torch", "eager", "math"})
-      if (attention == slow)
+      if (attention == slow && !run.eagerAttention)
         skip("attention that materialises its scores ('" + row.attention +
              "') is not modelled");
     switch (run.source) {
@@ -475,14 +479,8 @@ private:
       r.recompute = Recompute::Selective;
       return;
     }
-    if (ac.empty() || ac == "none" || ac == "no" || ac == "n" || ac == "off" ||
-        ac == "false") {
-      r.recompute = Recompute::None;
-      return;
-    }
-    if (has(ac, "full") || has(ac, "yes") || ac == "y" || ac == "true" ||
-        ac == "all") {
-      r.recompute = Recompute::Layers;
+    if (const std::optional<bool> layers = recomputesLayers(ac)) {
+      r.recompute = *layers ? Recompute::Layers : Recompute::None;
       return;
     }
     // Megatron's names of what it recomputes.

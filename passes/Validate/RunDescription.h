@@ -111,6 +111,9 @@ struct Run {
   std::string accelerateVersion = frameworks::Versions().accelerate;
   /// The script is transformers' Trainer, or one of TRL's.
   bool trainerScript = false;
+  bool ownUnits = false;       // of adapters: PEFT's fsdp_auto_wrap_policy
+  bool eagerAttention = false; // single matmuls that keep all scores
+  bool flashAttention = false; // the package flash-attn
   bool reentrant = false; // checkpoints (JobConfig::reentrantCheckpointing)
   std::vector<frameworks::KernelSet> kernels; // in place of transformers'
   bool fusedLoss = false; // with the output layer, in chunks
@@ -147,6 +150,12 @@ using ModelSource =
 
 /// `models` goes before the sizes of well-known models.
 Run interpret(const RunRow &row, const ModelSource &models = nullptr);
+
+/// The releases that were new in `month` (202412): what a run took that was
+/// written about then.
+frameworks::Versions releasesOf(int month);
+/// The month in which that release of torch came; 0 for one before 2.0.
+int monthOfTorch(const std::string &version);
 
 /// The shipped target of a GPU as tables spell it; "" if there is none.
 std::string targetOfGpu(const std::string &gpu);

@@ -163,6 +163,24 @@ void shareCheckpoints(mlir::ModuleOp module, double share,
   chosen.checkpoint = "none";
 }
 
+/// What a name of TrainingArguments.optim makes.
+void setOptimizer(const Run &run, OptimizerConfig &optimizer) {
+  const plan::TransformersOptimizer *named =
+      run.source == Source::Transformers
+          ? plan::findTransformersOptimizer(run.optimizer)
+          : nullptr;
+  if (named && named->optimizer) {
+    optimizer.setDefaults(*plan::findOptimizer(named->optimizer));
+    optimizer.kernel = named->kernel;
+    optimizer.stateDtype = named->stateDtype;
+    optimizer.habits = named->habits;
+    if (!atLeast(run.transformersVersion, "4.52"))
+      optimizer.habits.wideEmbeddings = false;
+  } else if (const auto *plain = plan::findOptimizer(run.optimizer)) {
+    optimizer.setDefaults(*plain);
+  }
+}
+
 } // namespace
 
 std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
@@ -180,15 +198,15 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
     return std::nullopt;
   }
   RunJob result{std::move(*model), defaultJob(accelerateOf(run)),        {},
-                run.adapter,       run.adapterDtype != plan::DType::F32, 1};
+                run.adapter,       run.adapterDtype != plan::DType::F32, 1,
+                run.eagerAttention};
   JobConfig &job = result.job;
-  if (const auto *optimizer = plan::findOptimizer(run.optimizer))
-    job.optimizer.setDefaults(*optimizer);
+  setOptimizer(run, job.optimizer);
   job.optimizer.maxGradNorm.value = run.clipGradients ? 1.0 : 0.0;
   if (run.megatron.narrowStates)
     job.optimizer.stateDtype = plan::DType::BF16;
   job.quantization = run.quantization;
-  job.transformersTrainer.value = run.trainerScript;
+  job.transformersTrainer.value = run.trainerScript || run.ownUnits;
   job.reentrantCheckpointing.value = run.reentrant;
 
   ImportOptions &import = result.import;
@@ -213,6 +231,7 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   import.checkpointDtype = run.parameters;
   import.compile = run.compiled;
   import.asyncTensor = run.asyncTensor;
+  import.flashAttention = run.flashAttention;
   if (run.fp8Training)
     import.fp8Training = Setting<Fp8Training>{.value = *run.fp8Training};
   else
@@ -243,6 +262,7 @@ std::optional<DecidedStep> decide(mlir::MLIRContext &context, const RunJob &job,
   huggingface::BuildOptions build;
   build.microBatch = job.import.microBatch;
   build.sequenceLength = job.import.sequenceLength;
+  build.eagerAttention = job.eagerAttention;
   auto module = huggingface::buildModel(context, job.model, build, engine);
   if (mlir::failed(module))
     return std::nullopt;

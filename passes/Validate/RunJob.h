@@ -25,6 +25,7 @@ struct RunJob {
   /// Layers with the checkpointing that `import` asks for; the others save
   /// everything.
   double recomputedShare = 1;
+  bool eagerAttention = false; // attn_implementation
 };
 
 /// Nothing, with a diagnostic, where the model's config.json is refused.

@@ -30,6 +30,9 @@ TEST(Recipe, SpellingsOfModels) {
     EXPECT_EQ(shape->ffn, 14336) << name;
   }
   EXPECT_EQ(knownModel("llama3-70b[layers=12]")->hidden, 8192);
+  for (const char *name : {"TechxGenus/Meta-Llama-3-8B-GPTQ",
+                           "unsloth/llama-3-8b-Instruct-bnb-4bit"})
+    EXPECT_TRUE(knownModel(name)) << name;
   EXPECT_FALSE(knownModel("Nemotron-340B"));
   RunRow row = plainRow();
   row.model = "own";
@@ -287,7 +290,10 @@ TEST(Recipe, FineTuningSpellings) {
 TEST(Recipe, ShippedConfigurations) {
   for (const char *name :
        {"Qwen-7B", "Qwen3-8B", "bigcode/gpt_bigcode-santacoder", "phi-4",
-        "mistralai/Mixtral-8x7B-Instruct-v0.1", "google/gemma-2-9b-it"})
+        "mistralai/Mixtral-8x7B-Instruct-v0.1", "google/gemma-2-9b-it",
+        "01-ai/Yi-34B-Chat", "Qwen1.5-7B-Chat", "lmsys/vicuna-7b-v1.5",
+        "mistralai/Ministral-8B-Instruct-2410",
+        "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"})
     EXPECT_TRUE(shippedConfig(name, {}, 4096)) << name;
   EXPECT_FALSE(shippedConfig("own", {}, 4096));
   ModelSizes stated;

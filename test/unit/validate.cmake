@@ -1,5 +1,6 @@
 if(TARGET AccelValidate)
   accel_unit_test(validate-test ${CMAKE_CURRENT_LIST_DIR}/ValidateTest.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/RowWordsTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/RunTableTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/TrainersTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/TorchtitanMeshTest.cpp

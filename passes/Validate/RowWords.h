@@ -1,0 +1,87 @@
+//===- RowWords.h - Words of a measured run's columns -----------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// People spell one technique in many ways ("ZeRO stage 3", "zero3", "ds_z3").
+// Here columns become values; RunDescription and FineTuning see no spelling of
+// these again. All texts are in lower case.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_VALIDATE_ROWWORDS_H
+#define ACCEL_PASSES_VALIDATE_ROWWORDS_H
+
+#include "passes/Validate/RunDescription.h"
+
+namespace accel::validate {
+
+/// `word` stands in `text` with no letter or digit beside it.
+bool hasWord(const std::string &text, const std::string &word);
+
+/// `text` without names of files and addresses, whose words are no techniques
+/// ("refs/a100_80gb_liger.csv").
+std::string withoutPaths(const std::string &text);
+
+/// Who shards, as the columns `framework` and `sharding` say.
+struct WrapperWords {
+  /// Deepspeed, Fsdp1, Fsdp2 or Ddp; nothing where none is named.
+  std::optional<FrameworkKind> executor;
+  /// Of DeepSpeed; nothing where none is named.
+  std::optional<int> zeroStage;
+};
+WrapperWords wrapperWords(const std::string &framework,
+                          const std::string &sharding);
+
+/// What is offloaded to the host.
+struct OffloadWords {
+  bool parameters = false, optimizer = false;
+};
+OffloadWords offloadWords(const std::string &sharding);
+
+struct PrecisionWords {
+  plan::DType compute = plan::DType::BF16;
+  /// Weights have `compute` too, and nothing is cast.
+  bool pure = false;
+};
+PrecisionWords precisionWords(const std::string &precision);
+
+/// Whether layers are recomputed; nothing for words that say something else.
+std::optional<bool> recomputesLayers(const std::string &checkpointing);
+
+/// A LoRA, as the column `framework` has it.
+struct AdapterWords {
+  bool adapter = false; // a LoRA or a form of it
+  bool magnitude = false;
+  int64_t rank = 0; // 0: not said
+  std::optional<double> dropout;
+  bool allLinear = false;
+  std::vector<std::string> targets; // names of modules
+  /// A technique that is not modelled; "" where there is none.
+  std::string refused;
+};
+AdapterWords adapterWords(const std::string &framework);
+
+/// The format of a quantised base as --quantize spells it; "" for none.
+/// `columns`: framework, sharding and precision. "q-lora" alone is not a
+/// format: `named` says whether one was given.
+struct QuantizationWords {
+  std::string format;
+  bool named = false;
+  std::string refused; // AWQ, HQQ, ...
+};
+QuantizationWords quantizationWords(const std::string &columns);
+
+/// Of runtime/plan/Optimizers.h; "" for AdamW.
+struct OptimizerWords {
+  std::string name, refused;
+};
+OptimizerWords optimizerWords(const std::string &text);
+
+/// When a source was written, as 202412 ("2024-12", "December 2024"); 0 if it
+/// does not say.
+int monthIn(const std::string &source);
+
+} // namespace accel::validate
+
+#endif // ACCEL_PASSES_VALIDATE_ROWWORDS_H

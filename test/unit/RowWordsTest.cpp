@@ -1,0 +1,258 @@
+//===- RowWordsTest.cpp - Words of a measured run's columns ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/Validate/RowWords.h"
+#include "passes/Validate/Validate.h"
+
+#include "test/unit/MeasuredRows.h"
+
+#include <gtest/gtest.h>
+#include <tuple>
+
+using namespace accel;
+using namespace accel::validate;
+
+namespace {
+
+TEST(RowWords, WordsAndPaths) {
+  EXPECT_TRUE(hasWord("lion, 8 gpus", "lion"));
+  EXPECT_FALSE(hasWord("a million tokens", "lion"));
+  EXPECT_FALSE(hasWord("lionel", "lion"));
+  EXPECT_TRUE(hasWord("qlora(nf4-dq)", "nf4"));
+  EXPECT_EQ(withoutPaths("a/b 8/64 3.3s/it refs/a100_liger.csv line 2"),
+            "a/b 8/64 3.3s/it  line 2");
+}
+
+TEST(RowWords, Wrappers) {
+  using Kind = FrameworkKind;
+  const std::tuple<const char *, const char *, std::optional<Kind>, int>
+      cases[] = {{"hf trainer", "zero-3", Kind::Deepspeed, 3},
+                 {"hf trainer", "zero3", Kind::Deepspeed, 3},
+                 {"hf trainer", "deepspeed zero stage 2", Kind::Deepspeed, 2},
+                 {"trainer + deepspeed", "stage-1", Kind::Deepspeed, 1},
+                 {"trainer + deepspeed", "ds_z3 offload", Kind::Deepspeed, 3},
+                 {"trainer + deepspeed zero3", "none", Kind::Deepspeed, 3},
+                 {"trainer + deepspeed", "zero (stage not stated)",
+                  Kind::Deepspeed, -1},
+                 {"hf trainer", "fsdp full_shard", Kind::Fsdp1, -1},
+                 {"hf trainer", "_hybrid_shard_zero2", Kind::Fsdp1, -1},
+                 {"hf trainer", "fsdp (as zero-3)", Kind::Fsdp1, -1},
+                 {"hf trainer", "fsdp v2", Kind::Fsdp2, -1},
+                 {"hf trainer", "fully_shard", Kind::Fsdp2, -1},
+                 {"fsdp2 trainer", "", Kind::Fsdp2, -1},
+                 {"hf trainer", "ddp", Kind::Ddp, -1},
+                 {"hf trainer", "multi_gpu", Kind::Ddp, -1},
+                 {"hf trainer", "dp=8", Kind::Ddp, -1},
+                 {"hf trainer", "none", std::nullopt, -1},
+                 {"hf trainer", "", std::nullopt, -1}};
+  for (const auto &[framework, sharding, executor, stage] : cases) {
+    const WrapperWords words = wrapperWords(framework, sharding);
+    EXPECT_EQ(words.executor, executor) << framework << ", " << sharding;
+    EXPECT_EQ(words.zeroStage.value_or(-1), stage) << sharding;
+  }
+  EXPECT_TRUE(offloadWords("zero-3 offload optimizer+param").parameters);
+  EXPECT_FALSE(offloadWords("zero-2, optimizer offload").parameters);
+  EXPECT_TRUE(offloadWords("zero-2, optimizer offload").optimizer);
+  EXPECT_TRUE(offloadWords("fsdp + cpu offload").parameters);
+  EXPECT_FALSE(offloadWords("fsdp no offload").optimizer);
+  EXPECT_FALSE(offloadWords("fsdp activation offload").optimizer);
+}
+
+TEST(RowWords, PrecisionAndCheckpoints) {
+  for (const char *text :
+       {"bf16", "bf16-mixed", "bfloat16 amp", "", "half bf16"})
+    EXPECT_EQ(precisionWords(text).compute, plan::DType::BF16) << text;
+  for (const char *text : {"fp16", "float16", "fp16-mixed", "16-mixed", "half"})
+    EXPECT_EQ(precisionWords(text).compute, plan::DType::F16) << text;
+  for (const char *text : {"fp32", "float32", "32-true", "tf32", "no"})
+    EXPECT_EQ(precisionWords(text).compute, plan::DType::F32) << text;
+  for (const char *text : {"bf16(pure)", "pure bf16", "bf16-true"})
+    EXPECT_TRUE(precisionWords(text).pure) << text;
+  EXPECT_FALSE(precisionWords("bf16 amp").pure);
+  for (const char *text :
+       {"gradient_checkpointing", "on", "1", "full", "non-reentrant", "true"})
+    EXPECT_EQ(recomputesLayers(text), true) << text;
+  for (const char *text : {"", "none", "off", "disabled", "0"})
+    EXPECT_EQ(recomputesLayers(text), false) << text;
+  for (const char *text : {"selective activation checkpointing", "norm, act"})
+    EXPECT_EQ(recomputesLayers(text), std::nullopt) << text;
+}
+
+TEST(RowWords, Adapters) {
+  const std::tuple<const char *, int64_t, size_t> ranks[] = {
+      {"trl lora r16", 16, 0},
+      {"trl lora (r=64, alpha=16)", 64, 0},
+      {"lora rank 8 all-linear", 8, 0},
+      {"lora lora_r: 32 q_proj v_proj", 32, 2},
+      {"lora r8 q,v", 8, 2},
+      {"lora attention r4", 4, 4},
+      {"lora", 0, 0}};
+  for (const auto &[text, rank, targets] : ranks) {
+    const AdapterWords words = adapterWords(text);
+    EXPECT_TRUE(words.adapter) << text;
+    EXPECT_EQ(words.rank, rank) << text;
+    EXPECT_EQ(words.targets.size(), targets) << text;
+    EXPECT_EQ(words.allLinear, targets == 0) << text;
+    EXPECT_EQ(words.refused, "") << text;
+  }
+  EXPECT_TRUE(adapterWords("dora r32").magnitude);
+  EXPECT_TRUE(adapterWords("dora r32").adapter);
+  EXPECT_EQ(adapterWords("lora r8 dropout 0.05").dropout, 0.05);
+  EXPECT_FALSE(adapterWords("hf trainer full").adapter);
+  for (const char *text :
+       {"galore", "lora-fa r32", "ia3", "badam", "lisa full", "freeze-tuning"})
+    EXPECT_NE(adapterWords(text).refused, "") << text;
+}
+
+TEST(RowWords, Bases) {
+  const std::pair<const char *, const char *> formats[] = {
+      {"qlora", "nf4"},
+      {"qlora(nf4 double quant)", "nf4,double_quant"},
+      {"qlora(nf4-dq)", "nf4,double_quant"},
+      {"lora fp4", "fp4"},
+      {"qlora(bnb int4)", "nf4"},
+      {"qlora int4", "gptq,bits=4,group=128"},
+      {"qlora(gptq int8)", "gptq,bits=8,group=128"},
+      {"lora load_in_8bit", "int8"},
+      {"lora llm.int8()", "int8"},
+      {"lora adamw_8bit", ""},
+      {"full mxfp4", ""},
+      {"lora", ""}};
+  for (const auto &[text, format] : formats)
+    EXPECT_EQ(quantizationWords(text).format, format) << text;
+  EXPECT_EQ(quantizationWords("lora awq").refused, "awq");
+}
+
+TEST(RowWords, Optimizers) {
+  const std::pair<const char *, const char *> names[] = {
+      {"full adamw", ""},
+      {"full adamw_bnb_8bit", "adamw_8bit"},
+      {"full 8-bit adam", "adamw_8bit"},
+      {"qlora paged_adamw_8bit", "paged_adamw_8bit"},
+      {"qlora paged_adamw_32bit", "paged_adamw_32bit"},
+      {"full adafactor", "adafactor"},
+      {"full lion", "lion"},
+      {"a million tokens", ""},
+      {"full sgd", "sgd"}};
+  for (const auto &[text, name] : names)
+    EXPECT_EQ(optimizerWords(text).name, name) << text;
+  EXPECT_EQ(optimizerWords("apollo").refused, "apollo");
+}
+
+TEST(RowWords, MonthsAndReleases) {
+  EXPECT_EQ(monthIn("a blog, april 2024"), 202404);
+  EXPECT_EQ(monthIn("updated apr 12, 2024"), 202404);
+  EXPECT_EQ(monthIn("bench_2023-10.md"), 202310);
+  EXPECT_EQ(monthIn("20264058880 bytes, 20244 mib"), 0);
+  EXPECT_EQ(monthIn("h100"), 0);
+  EXPECT_EQ(releasesOf(202404).transformers, "4.40");
+  EXPECT_EQ(releasesOf(202404).torch, "2.3");
+  EXPECT_EQ(releasesOf(209901).transformers,
+            frameworks::Versions().transformers);
+  EXPECT_EQ(monthOfTorch("2.1.1"), 202310);
+  EXPECT_EQ(monthOfTorch("1.13"), 0);
+}
+
+/// What the words make of a row.
+TEST(RowWords, Rows) {
+  RunRow row = plainRow();
+  row.framework = "accelerate launch + TRL SFTTrainer LoRA r8 q_proj v_proj";
+  row.sharding = "none";
+  row.gpus = 2;
+  row.globalBatch.reset();
+  row.source = "docs 2023-10";
+  validate::Run run = interpret(row);
+  EXPECT_EQ(run.executor, FrameworkKind::Ddp) << "nothing shards it";
+  EXPECT_EQ(run.transformersVersion, "4.34");
+  EXPECT_EQ(run.torchVersion, "2.1");
+  EXPECT_EQ(run.adapterDtype, plan::DType::BF16) << "PEFT before 0.12";
+  EXPECT_EQ(run.adapter->target.names,
+            (std::vector<std::string>{"q_proj", "v_proj"}));
+  row.source = "refs/a100_liger.csv [transformers 4.48; nvidia-smi]";
+  run = interpret(row);
+  EXPECT_FALSE(run.fusedLoss) << "a path is no technique";
+  EXPECT_EQ(run.memory, MemoryKind::Device);
+  row.source = "[max reserved]";
+  EXPECT_EQ(interpret(row).memory, MemoryKind::Reserved);
+  row.source = "[peak torch allocated 1, nvidia-smi 2]";
+  EXPECT_EQ(interpret(row).memory, MemoryKind::Allocated);
+  row.attention = "eager";
+  EXPECT_TRUE(interpret(row).eagerAttention);
+  EXPECT_EQ(interpret(row).skipped, "");
+  row.sharding = "DeepSpeed";
+  EXPECT_NE(interpret(row).skipped.find("ZeRO stage"), std::string::npos);
+  row.sharding = "DeepSpeed stage 3";
+  EXPECT_EQ(interpret(row).zeroStage, 3);
+  row.framework = "own loop QLoRA(nf4) r8";
+  row.sharding = "FSDP1";
+  run = interpret(row);
+  EXPECT_EQ(run.skipped, "") << "a loop around transformers' models";
+  EXPECT_TRUE(run.ownUnits);
+  row.framework = "litgpt QLoRA(nf4)";
+  EXPECT_NE(interpret(row).skipped.find("QLoRA"), std::string::npos);
+  row.framework = "HF Trainer QLoRA(gptq) accelerated-peft-autogptq";
+  EXPECT_NE(interpret(row).skipped.find("GPTQ"), std::string::npos);
+  row.source = "fms-acceleration";
+  EXPECT_EQ(interpret(row).skipped, "") << "its plugin views the int32";
+  row.framework = "HF Trainer GaLore";
+  EXPECT_NE(interpret(row).skipped.find("galore"), std::string::npos);
+}
+
+/// Until 4.45 `logits = logits.float()` gives the 16-bit logits back before the
+/// loss, and what the model returns is in fp32: nothing is converted.
+TEST(RowWords, LogitsByRelease) {
+  RunRow row = plainRow();
+  row.model = "llama3-8b";
+  row.gpu = "A100-80GB";
+  row.gpus = 1;
+  row.globalBatch.reset();
+  row.sharding = "none";
+  row.checkpointing = "full";
+  row.sequence = 4096;
+  auto bytes = [&](const char *framework, const char *precision,
+                   const char *release) {
+    row.framework = framework;
+    row.precision = precision;
+    row.source = std::string("a blog [transformers ") + release + "]";
+    const RowResult result = predictRow(row, shipped);
+    EXPECT_EQ(result.skipped, "");
+    return result.prediction.peakBytes;
+  };
+  const int64_t narrow = int64_t(4096) * 128256 * 2;
+  for (const char *precision : {"bf16(pure)", "bf16 amp"}) {
+    const char *lora = "HF Trainer LoRA r16";
+    EXPECT_EQ(bytes(lora, precision, "4.46.0") -
+                  bytes(lora, precision, "4.45.2"),
+              narrow)
+        << precision;
+  }
+  const char *fused = "HF Trainer LoRA r16 foak-fast-kernels";
+  EXPECT_EQ(bytes(fused, "bf16 amp", "4.46.0") -
+                bytes(fused, "bf16 amp", "4.45.2"),
+            narrow);
+}
+
+/// int32 that FSDP1 flattens with 16-bit parameters is sharded with them.
+TEST(RowWords, PackedWeightsThatAreViewed) {
+  RunRow row = plainRow();
+  row.model = "mistral-7b";
+  row.gpu = "A100-80GB";
+  row.framework = "HF Trainer QLoRA(gptq) r16 accelerated-peft-autogptq";
+  row.sharding = "FSDP1 FULL_SHARD=2";
+  row.precision = "fp16 amp";
+  row.checkpointing = "full";
+  row.source = "fms-acceleration";
+  row.gpus = 2;
+  row.globalBatch = 2;
+  row.sequence = 1024;
+  const int64_t two = predictRow(row, shipped).prediction.peakBytes;
+  row.gpus = 8;
+  row.globalBatch = 8;
+  row.sharding = "FSDP1 FULL_SHARD=8";
+  const int64_t eight = predictRow(row, shipped).prediction.peakBytes;
+  EXPECT_GT(two - eight, int64_t(1) << 30) << "3/8 of 3.5 GB of packed weights";
+}
+
+} // namespace
