@@ -42,6 +42,7 @@ struct Scripts {
   int fullStage, loraStage, quantizedStage; // of ZeRO, on one GPU too; 0: none
   double deviceUnit; // memory is nvidia-smi's, in these bytes; 0: it is not
   DType loaded;      // torch_dtype of a base that is not quantised
+  bool direct;       // use_reentrant=False, but over a quantised base
   const char *why;
 };
 
@@ -64,6 +65,7 @@ const Scripts scripts[] = {
      0,
      0,
      DType::BF16,
+     false,
      "LoRA of attention with a dropout of 0.1, as fms-acceleration's "
      "scenarios.yaml has it"},
     {"qwenlm/qwen",
@@ -83,6 +85,7 @@ const Scripts scripts[] = {
      2,
      1e9,
      DType::BF16,
+     false,
      "LoRA of rank 64 at every linear layer of the layers and gradient "
      "checkpointing, ZeRO-3 for full fine-tuning and ZeRO-2 for LoRA on "
      "several "
@@ -103,6 +106,7 @@ const Scripts scripts[] = {
      0,
      1073741824,
      DType::F32,
+     true,
      "LoRA of rank 8 at every linear layer with a dropout of 0.1 and gradient "
      "checkpointing, as PEFT's examples/sft have it"},
 };
@@ -159,7 +163,8 @@ public:
     const std::string said = text.checkpointing + " " + techniques;
     const bool never =
         hasAny(said, {"non-reentrant", "nonreentrant", "use_reentrant=false",
-                      "use_reentrant false"});
+                      "use_reentrant false"}) ||
+        (published && published->direct && !run.quantization);
     run.reentrant =
         run.recompute == Recompute::Layers && !never &&
         (has(said, "reentrant") ||

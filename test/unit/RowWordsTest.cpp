@@ -196,6 +196,15 @@ TEST(RowWords, Rows) {
   EXPECT_NE(interpret(row).skipped.find("GPTQ"), std::string::npos);
   row.source = "fms-acceleration";
   EXPECT_EQ(interpret(row).skipped, "") << "its plugin views the int32";
+  row.framework = "TRL SFTTrainer LoRA";
+  row.source = "huggingface/peft docs/source/accelerate/fsdp.md";
+  row.checkpointing = "full";
+  run = interpret(row);
+  EXPECT_EQ(run.parameters, plan::DType::F32) << "examples/sft loads in fp32";
+  EXPECT_FALSE(run.reentrant);
+  EXPECT_EQ(run.memory, MemoryKind::Device);
+  row.framework = "TRL SFTTrainer QLoRA";
+  EXPECT_TRUE(interpret(row).reentrant);
   row.framework = "HF Trainer GaLore";
   EXPECT_NE(interpret(row).skipped.find("galore"), std::string::npos);
 }
