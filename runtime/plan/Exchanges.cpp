@@ -17,6 +17,8 @@ namespace {
 /// Elements of one tensor: far above any, far below overflow.
 constexpr int64_t maxSize = int64_t(1) << 45;
 constexpr std::string_view dialect = "sharding::";
+constexpr std::string_view startSuffix = ".start";
+constexpr std::string_view awaitName = "sharding::await";
 
 /// How many tensors stand before the numbers, and how many of these before the
 /// axes.
@@ -44,6 +46,8 @@ const Form *formOf(std::string_view op) {
   if (!op.starts_with(dialect))
     return nullptr;
   op.remove_prefix(dialect.size());
+  if (op.ends_with(startSuffix))
+    op.remove_suffix(startSuffix.size());
   const auto *found = std::find_if(forms.begin(), forms.end(),
                                    [&](const Form &f) { return op == f.name; });
   return found == forms.end() ? nullptr : found;
@@ -121,8 +125,47 @@ std::optional<std::vector<int64_t>> resultShape(const Exchange &exchange,
     return std::vector<int64_t>{exchange.rows, from[1]};
   case ExchangeKind::Coordinate:
     return std::vector<int64_t>{};
+  case ExchangeKind::Await:
+    break;
   }
   return std::nullopt;
+}
+
+int64_t product(const std::vector<int64_t> &shape) {
+  int64_t result = 1;
+  for (int64_t size : shape)
+    result *= size;
+  return result;
+}
+
+/// The tensors of an instruction, in their order.
+std::vector<int> tensorsOf(const Instruction &instruction) {
+  std::vector<int> slots;
+  for (const Arg &arg : instruction.args) {
+    if (arg.kind == Arg::Kind::Tensor)
+      slots.push_back(arg.slot);
+    for (int64_t slot : arg.ints)
+      if (arg.kind == Arg::Kind::Tensors && slot >= 0)
+        slots.push_back(static_cast<int>(slot));
+  }
+  return slots;
+}
+
+/// Nothing but tensors: what was started, and what must stay until it is over.
+std::optional<Exchange> awaitOf(const Instruction &instruction) {
+  Exchange exchange;
+  exchange.kind = ExchangeKind::Await;
+  for (const Arg &arg : instruction.args) {
+    if (arg.kind != Arg::Kind::Tensor)
+      return std::nullopt;
+    if (exchange.result < 0)
+      exchange.result = arg.slot;
+    else
+      exchange.buffers.push_back(arg.slot);
+  }
+  if (exchange.result < 0 || !instruction.results.empty())
+    return std::nullopt;
+  return exchange;
 }
 
 } // namespace
@@ -131,7 +174,38 @@ const char *toString(ExchangeKind kind) {
   for (const Form &form : forms)
     if (form.kind == kind)
       return form.name;
-  return "";
+  return kind == ExchangeKind::Await ? "await" : "";
+}
+
+bool canStart(ExchangeKind kind) {
+  return kind == ExchangeKind::AllReduce || kind == ExchangeKind::AllGather ||
+         kind == ExchangeKind::ReduceScatter ||
+         kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute;
+}
+
+std::vector<int64_t> exchangeBuffers(const Exchange &exchange,
+                                     const std::vector<int64_t> &shape,
+                                     int64_t ranks, bool contiguous, bool cpu) {
+  const int64_t numel = product(shape);
+  std::vector<int64_t> buffers;
+  // A sum is made in its result, which the value is copied to.
+  if (!contiguous && exchange.kind != ExchangeKind::AllReduce)
+    buffers.push_back(numel);
+  const int64_t atMost = cpu ? mostMessages : 1;
+  if (exchange.kind == ExchangeKind::AllGather) {
+    std::vector<int64_t> whole = shape;
+    whole[exchange.dim] *= ranks;
+    if (blocksOf(whole, exchange.dim, exchange.pieces) > atMost)
+      buffers.push_back(numel * ranks);
+  } else if (exchange.kind == ExchangeKind::ReduceScatter) {
+    if (blocksOf(shape, exchange.dim, exchange.pieces) > atMost)
+      buffers.push_back(numel);
+    if (cpu) // what the others send is summed on this rank
+      buffers.push_back(numel / ranks * (ranks - 1));
+  } else if (exchange.kind == ExchangeKind::AllToAll) {
+    buffers.insert(buffers.end(), {numel, numel});
+  }
+  return buffers;
 }
 
 int64_t blocksOf(const std::vector<int64_t> &whole, int64_t dim,
@@ -146,11 +220,18 @@ bool isExchange(const Instruction &instruction) {
 }
 
 std::optional<Exchange> exchangeOf(const Instruction &instruction) {
+  if (instruction.op == awaitName)
+    return awaitOf(instruction);
   const Form *form = formOf(instruction.op);
-  if (!form || instruction.results.size() != 1 || instruction.results[0] < 0)
+  if (!form || instruction.results.empty() || instruction.results[0] < 0)
     return std::nullopt;
   Exchange exchange;
   exchange.kind = form->kind;
+  exchange.started = instruction.op.ends_with(startSuffix);
+  exchange.buffers.assign(instruction.results.begin() + 1,
+                          instruction.results.end());
+  if (exchange.started ? !canStart(exchange.kind) : !exchange.buffers.empty())
+    return std::nullopt;
   exchange.result = instruction.results[0];
   auto arg = instruction.args.begin();
   const auto end = instruction.args.end();
@@ -201,6 +282,7 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction) {
       return std::nullopt;
     break;
   case ExchangeKind::FirstRank:
+  case ExchangeKind::Await:
     break;
   }
   return exchange;
@@ -208,11 +290,13 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction) {
 
 std::string exchangeProblem(const Plan &plan, const Function &function,
                             const Instruction &instruction) {
-  if (!formOf(instruction.op))
+  if (!formOf(instruction.op) && instruction.op != awaitName)
     return "there is no such exchange";
   const std::optional<Exchange> exchange = exchangeOf(instruction);
   if (!exchange)
     return "its arguments are not those of the exchange";
+  if (exchange->kind == ExchangeKind::Await)
+    return "";
   for (auto axis = exchange->axes.begin(); axis != exchange->axes.end();
        ++axis) {
     const bool known =
@@ -254,7 +338,81 @@ std::string exchangeProblem(const Plan &plan, const Function &function,
   if (*shape != result.shape)
     return "it gives " + shapeText(*shape) + ", and slot " +
            std::to_string(exchange->result) + " is " + shapeText(result.shape);
-  return "";
+  if (!exchange->started)
+    return "";
+  std::vector<int64_t> given;
+  for (int slot : exchange->buffers) {
+    const Slot &buffer = function.slots[slot];
+    if (buffer.dtype != dtype || buffer.shape.size() != 1 ||
+        buffer.base != slot)
+      return "slot " + std::to_string(slot) + " is no buffer of its " +
+             toString(dtype);
+    given.push_back(buffer.shape[0]);
+  }
+  for (bool contiguous : {true, false})
+    if (given == exchangeBuffers(*exchange, from, ranks, contiguous,
+                                 plan.device == "cpu"))
+      return "";
+  return "its buffers are " + shapeText(given) + ", expected " +
+         shapeText(exchangeBuffers(*exchange, from, ranks, true,
+                                   plan.device == "cpu"));
+}
+
+std::string startProblem(const Function &function) {
+  struct Flight {
+    size_t instruction;
+    std::vector<int> written, read; // storages
+  };
+  std::vector<Flight> flights;
+  auto baseOf = [&](int slot) { return function.slots[slot].base; };
+  auto nameOf = [&](size_t i) {
+    return "instruction " + std::to_string(i) + " (" +
+           function.instructions[i].op + ")";
+  };
+  auto has = [](const std::vector<int> &list, int slot) {
+    return std::find(list.begin(), list.end(), slot) != list.end();
+  };
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction &instruction = function.instructions[i];
+    const std::optional<Exchange> exchange =
+        isExchange(instruction) ? exchangeOf(instruction) : std::nullopt;
+    if (exchange && exchange->kind == ExchangeKind::Await) {
+      const auto started =
+          std::find_if(flights.begin(), flights.end(), [&](const Flight &f) {
+            return f.written[0] == baseOf(exchange->result);
+          });
+      if (started == flights.end())
+        return nameOf(i) + " awaits slot " + std::to_string(exchange->result) +
+               ", which no exchange under way gives";
+      flights.erase(started);
+    }
+    for (const Flight &flight : flights) {
+      for (int slot : tensorsOf(instruction))
+        if (has(flight.written, baseOf(slot)))
+          return nameOf(i) + " reads slot " + std::to_string(slot) +
+                 " before " + nameOf(flight.instruction) + " is awaited";
+      for (int slot : instruction.frees)
+        if (has(flight.written, baseOf(slot)) || has(flight.read, slot))
+          return nameOf(i) + " frees slot " + std::to_string(slot) +
+                 " before " + nameOf(flight.instruction) + " is awaited";
+    }
+    if (!exchange || !exchange->started)
+      continue;
+    Flight flight{i, {baseOf(exchange->result)}, {}};
+    for (int slot : exchange->buffers)
+      flight.written.push_back(baseOf(slot));
+    // A sum is made of a copy.
+    if (exchange->kind != ExchangeKind::AllReduce)
+      flight.read.push_back(exchange->value);
+    for (int slot : instruction.frees)
+      if (has(flight.written, baseOf(slot)) || has(flight.read, slot))
+        return nameOf(i) + " frees slot " + std::to_string(slot) +
+               " before it is awaited";
+    flights.push_back(std::move(flight));
+  }
+  return flights.empty()
+             ? ""
+             : nameOf(flights.front().instruction) + " is never awaited";
 }
 
 } // namespace accel::plan

@@ -10,6 +10,11 @@
 // (dialects/Sharding/CollectiveOps.td), by name: "sharding::all_reduce". Their
 // arguments are the tensor (two of some), then numbers, then the axes as text.
 //
+// "sharding::all_reduce.start" does not wait: the result may be read once
+// "sharding::await" has named it, and until then nothing that the exchange
+// works on may end. What the exchange needs beside its value and its result are
+// further results of the start.
+//
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_EXCHANGES_H
 #define ACCEL_RUNTIME_PLAN_EXCHANGES_H
@@ -34,7 +39,8 @@ enum class ExchangeKind {
   ExpertEnds,    // where the rows of each of the rank's experts end
   Dispatch,      // each row to the rank that has its expert
   Combine,       // each row back to the rank that it came from
-  Coordinate     // 0-d: where the rank stands, in steps
+  Coordinate,    // 0-d: where the rank stands, in steps
+  Await          // the end of an exchange that was started before
 };
 const char *toString(ExchangeKind kind);
 
@@ -58,8 +64,11 @@ struct Exchange {
   /// Dispatch and Combine, a slot: each rank's ends of each expert's rows, i32
   /// [ranks, experts], as ExpertEnds has them for its value.
   int ends = -1;
-  int result = -1; // slot
+  int result = -1; // slot; of Await that of the exchange which it ends
   std::vector<std::string> axes;
+  bool started = false; // it is awaited later
+  /// Slots of what a started exchange needs beside: those of `exchangeBuffers`.
+  std::vector<int> buffers;
 
   /// Ranks send something to each other.
   bool communicates() const {
@@ -83,6 +92,17 @@ int64_t blocksOf(const std::vector<int64_t> &whole, int64_t dim,
 /// of a rank lie one behind the other. On GPUs all but one are.
 constexpr int64_t mostMessages = 8;
 
+/// Between ranks that exchange something, and nothing is asked of the host.
+bool canStart(ExchangeKind kind);
+
+/// What a started exchange needs beside its value, a tensor of `shape`, and its
+/// result, in elements of the value's dtype, in the order in which they are
+/// used: the value in order where it does not lie so in memory (`contiguous`
+/// is false), what is sent, what arrives. `cpu`: by Gloo.
+std::vector<int64_t> exchangeBuffers(const Exchange &exchange,
+                                     const std::vector<int64_t> &shape,
+                                     int64_t ranks, bool contiguous, bool cpu);
+
 /// The instruction is one of these, by its name.
 bool isExchange(const Instruction &instruction);
 
@@ -95,6 +115,11 @@ std::optional<Exchange> exchangeOf(const Instruction &instruction);
 /// can. Slots are in range.
 std::string exchangeProblem(const Plan &plan, const Function &function,
                             const Instruction &instruction);
+
+/// Why exchanges of `function` that are started cannot be run where they stand:
+/// one that is never awaited, or twice, or something that it works on that is
+/// read, written or freed before. Empty if they can. Slots are in range.
+std::string startProblem(const Function &function);
 
 } // namespace accel::plan
 

@@ -188,6 +188,9 @@ void IndexVerifier::function(const Function &function) {
           !problem.empty())
         problems.add(place, problem);
   }
+  if (problems.empty())
+    if (std::string problem = startProblem(function); !problem.empty())
+      problems.add(at, problem);
 }
 
 void IndexVerifier::program(const Program &program) {

@@ -155,6 +155,114 @@ TEST(Exchanges, MovesRowsToExperts) {
       "the ranks of 'ep' compute different samples");
 }
 
+/// As the fixture, started: slots 2 and on are buffers of so many elements.
+Fixture started(const char *op, std::vector<int64_t> result,
+                std::vector<int64_t> buffers, std::vector<Arg> args,
+                const char *device = "cpu") {
+  Fixture fixture(op, std::move(result), std::move(args));
+  fixture.plan.device = device;
+  for (int64_t size : buffers) {
+    const int slot = static_cast<int>(fixture.function.slots.size());
+    fixture.function.slots.push_back({DType::F32, {size}, slot});
+    fixture.instruction.results.push_back(slot);
+  }
+  return fixture;
+}
+
+TEST(Exchanges, StartedOnesHaveTheirBuffers) {
+  const std::vector<Arg> rows = {tensor(0), number(1), number(1), number(0),
+                                 axis("tp")};
+  // Two blocks are sent one by one on CPUs; a GPU has them behind each other.
+  const Fixture gather =
+      started("sharding::all_gather.start", {2, 12, 4}, {}, rows);
+  EXPECT_EQ(gather.problem(), "");
+  EXPECT_TRUE(exchangeOf(gather.instruction)->started);
+  EXPECT_EQ(
+      started("sharding::all_gather.start", {2, 12, 4}, {96}, rows, "cuda")
+          .problem(),
+      "");
+  EXPECT_EQ(
+      started("sharding::all_gather.start", {2, 12, 4}, {48}, rows).problem(),
+      "")
+      << "a value that does not lie in order";
+  EXPECT_EQ(started("sharding::reduce_scatter.start", {2, 3, 4}, {24}, rows)
+                .problem(),
+            "");
+  EXPECT_EQ(started("sharding::all_reduce.start", {2, 6, 4}, {},
+                    {tensor(0), number(0), axis("tp")})
+                .problem(),
+            "");
+  EXPECT_EQ(started("sharding::all_to_all.start", {2, 12, 2}, {48, 48},
+                    {tensor(0), number(2), number(1), axis("tp")})
+                .problem(),
+            "");
+
+  EXPECT_EQ(
+      started("sharding::reduce_scatter.start", {2, 3, 4}, {}, rows).problem(),
+      "its buffers are [], expected [24]");
+  Fixture other =
+      started("sharding::reduce_scatter.start", {2, 3, 4}, {24}, rows);
+  other.function.slots[2].dtype = DType::BF16;
+  EXPECT_EQ(other.problem(), "slot 2 is no buffer of its f32");
+  EXPECT_EQ(started("sharding::all_gather", {2, 12, 4}, {24}, rows).problem(),
+            "its arguments are not those of the exchange");
+  EXPECT_EQ(started("sharding::slice.start", {2, 3, 4}, {}, rows).problem(),
+            "its arguments are not those of the exchange");
+}
+
+/// sum = start(x); y = x; await(sum); z = sum, with what each frees.
+struct Order {
+  Function function;
+  Order() {
+    for (int i = 0; i < 4; ++i)
+      function.slots.push_back({DType::F32, {8}, i});
+    add("sharding::permute.start", {tensor(0), number(1), axis("tp")}, {1});
+    add("aten::relu", {tensor(0)}, {2});
+    add("sharding::await", {tensor(1), tensor(0)}, {});
+    add("aten::relu", {tensor(1)}, {3});
+  }
+  void add(const char *op, std::vector<Arg> args, std::vector<int> results) {
+    Instruction instruction;
+    instruction.op = op;
+    instruction.args = std::move(args);
+    instruction.results = std::move(results);
+    function.instructions.push_back(std::move(instruction));
+  }
+};
+
+TEST(Exchanges, NothingTouchesWhatIsUnderWay) {
+  Order right;
+  EXPECT_EQ(startProblem(right.function), "");
+  right.function.instructions[2].frees = {0};
+  EXPECT_EQ(startProblem(right.function), "");
+
+  Order reads;
+  reads.function.instructions[1].args = {tensor(1)};
+  EXPECT_EQ(startProblem(reads.function),
+            "instruction 1 (aten::relu) reads slot 1 before instruction 0 "
+            "(sharding::permute.start) is awaited");
+  Order frees;
+  frees.function.instructions[1].frees = {0};
+  EXPECT_EQ(startProblem(frees.function),
+            "instruction 1 (aten::relu) frees slot 0 before instruction 0 "
+            "(sharding::permute.start) is awaited");
+  frees = {};
+  frees.function.instructions[0].frees = {0};
+  EXPECT_EQ(startProblem(frees.function),
+            "instruction 0 (sharding::permute.start) frees slot 0 before it is "
+            "awaited");
+  Order never;
+  never.function.instructions.erase(never.function.instructions.begin() + 2,
+                                    never.function.instructions.end());
+  EXPECT_EQ(startProblem(never.function),
+            "instruction 0 (sharding::permute.start) is never awaited");
+  Order twice;
+  twice.add("sharding::await", {tensor(1)}, {});
+  EXPECT_EQ(startProblem(twice.function),
+            "instruction 4 (sharding::await) awaits slot 1, which no exchange "
+            "under way gives");
+}
+
 TEST(Exchanges, NamesWhatIsWrong) {
   auto problem = [](const char *op, std::vector<int64_t> result,
                     std::vector<Arg> args) {
