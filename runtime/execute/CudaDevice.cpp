@@ -86,7 +86,8 @@ public:
         reduce(c10::cuda::getStreamFromPool(true, index)),
         sends(c10::cuda::getStreamFromPool(true, index)),
         hostOut(c10::cuda::getStreamFromPool(true, index)),
-        hostIn(c10::cuda::getStreamFromPool(true, index)) {
+        hostIn(c10::cuda::getStreamFromPool(true, index)),
+        exchange(c10::cuda::getStreamFromPool(true, index)) {
     c10::cuda::setCurrentCUDAStream(compute);
     // The tracker is called for as long as the allocator lives.
     requested = new RequestedBytes(index);
@@ -141,6 +142,22 @@ public:
     disturb();
   }
   void awaitOnHost(int timepoint) override { events[timepoint].synchronize(); }
+  void enterExchange() override {
+    ready.record(compute.unwrap());
+    ready.block(exchange.unwrap());
+    c10::cuda::setCurrentCUDAStream(exchange);
+    disturb();
+  }
+  void awaitExchange(int number) override {
+    exchanged[number].block(compute.unwrap());
+    disturb();
+  }
+  void leaveExchange(int number) override {
+    while (static_cast<size_t>(number) >= exchanged.size())
+      exchanged.emplace_back(c10::DeviceType::CUDA);
+    exchanged[number].record(exchange.unwrap());
+    c10::cuda::setCurrentCUDAStream(compute);
+  }
   void synchronize() override { c10::cuda::device_synchronize(); }
 
   int mark() override {
@@ -192,12 +209,14 @@ private:
   }
 
   c10::DeviceIndex index;
-  c10::cuda::CUDAStream compute, gather, reduce, sends, hostOut, hostIn;
+  c10::cuda::CUDAStream compute, gather, reduce, sends, hostOut, hostIn,
+      exchange;
   RequestedBytes *requested;
   int64_t pinned = 0;
   c10::Event ready{c10::DeviceType::CUDA};
-  std::deque<c10::Event> events; // by timepoint, reused every step
-  std::deque<c10::Event> marks;  // with times
+  std::deque<c10::Event> events;    // by timepoint, reused every step
+  std::deque<c10::Event> exchanged; // by number, reused by every function
+  std::deque<c10::Event> marks;     // with times
 };
 
 std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {

@@ -57,6 +57,14 @@ public:
   virtual void await(int /*timepoint*/) {}
   /// The host waits for `timepoint`.
   virtual void awaitOnHost(int /*timepoint*/) {}
+  /// Makes the stream of exchanges inside of functions current; it first waits
+  /// for what compute has queued.
+  virtual void enterExchange() {}
+  /// Notes that the stream has queued exchange `number`; compute is current
+  /// again. A number is free again once it is awaited.
+  virtual void leaveExchange(int /*number*/) {}
+  /// Compute waits for it.
+  virtual void awaitExchange(int /*number*/) {}
   /// Blocks until the device has done everything queued.
   virtual void synchronize() {}
 

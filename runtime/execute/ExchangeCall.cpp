@@ -22,9 +22,24 @@ namespace accel::run {
 
 namespace {
 
-/// A dimension between those before and behind it, which are merged: it is
-/// `pieces` pieces of `ranks` parts.
-struct Split {
+/// The elements of `tensor`, without its memory: a communication thread that
+/// still holds the tensor after the exchange keeps no bytes alive.
+at::Tensor borrowed(const at::Tensor &tensor) {
+  return at::from_blob(tensor.mutable_data_ptr(), {tensor.numel()},
+                       tensor.options());
+}
+
+std::vector<int64_t> with(c10::IntArrayRef shape, int64_t dim, int64_t size) {
+  std::vector<int64_t> result = shape.vec();
+  result[dim] = size;
+  return result;
+}
+
+} // namespace
+
+/// Those before and behind it are merged: it is `pieces` pieces of `ranks`
+/// parts.
+struct ExchangeCall::Split {
   int64_t before = 1, pieces, ranks, part, behind = 1;
   bool mirrored;
 
@@ -95,21 +110,6 @@ private:
   }
 };
 
-/// The elements of `tensor`, without its memory: a communication thread that
-/// still holds the tensor after the exchange keeps no bytes alive.
-at::Tensor borrowed(const at::Tensor &tensor) {
-  return at::from_blob(tensor.mutable_data_ptr(), {tensor.numel()},
-                       tensor.options());
-}
-
-std::vector<int64_t> with(c10::IntArrayRef shape, int64_t dim, int64_t size) {
-  std::vector<int64_t> result = shape.vec();
-  result[dim] = size;
-  return result;
-}
-
-} // namespace
-
 ExchangeCall::ExchangeCall(plan::Exchange exchange, bool inPlace,
                            Groups &groups, c10::Device device)
     : exchange(std::move(exchange)), inPlace(inPlace),
@@ -123,15 +123,19 @@ at::Tensor ExchangeCall::run(const at::Tensor &value, const at::Tensor &ends) {
   using Kind = plan::ExchangeKind;
   switch (exchange.kind) {
   case Kind::AllReduce:
-    return allReduce(value);
   case Kind::AllGather:
-    return allGather(value);
   case Kind::ReduceScatter:
-    return reduceScatter(value);
+  case Kind::Permute: {
+    const std::vector<at::Tensor> made =
+        start(value,
+              plan::exchangeBuffers(exchange, value.sizes().vec(), ranks,
+                                    value.is_contiguous(), device.is_cpu()),
+              [](const std::function<void()> &collective) { collective(); });
+    finish(value, made);
+    return made.front();
+  }
   case Kind::AllToAll:
     return allToAll(value);
-  case Kind::Permute:
-    return permute(value);
   case Kind::Slice:
     return slice(value);
   case Kind::FirstRank:
@@ -147,136 +151,218 @@ at::Tensor ExchangeCall::run(const at::Tensor &value, const at::Tensor &ends) {
   case Kind::Coordinate:
     return at::full({}, position * exchange.step,
                     at::TensorOptions(at::ScalarType::Long).device(device));
+  case Kind::Await: // of another exchange: `finish`
+    break;
   }
   return {};
 }
 
-at::Tensor ExchangeCall::allReduce(const at::Tensor &value) {
-  at::Tensor result =
-      inPlace ? value : value.clone(at::MemoryFormat::Contiguous);
+std::vector<at::Tensor> ExchangeCall::start(const at::Tensor &value,
+                                            const std::vector<int64_t> &sizes,
+                                            const OnStream &onStream) {
+  std::vector<at::Tensor> made = {resultOf(value)};
+  for (int64_t size : sizes)
+    made.push_back(at::empty({size}, value.options()));
+  const Flight flight = flightOf(value, made);
+  if (flight.own.defined() && !flight.own.is_same(value))
+    flight.own.copy_(value);
+  if (exchange.kind == plan::ExchangeKind::AllToAll ||
+      exchange.kind == plan::ExchangeKind::ReduceScatter) {
+    if (!flight.sent.is_same(flight.own))
+      splitOf(flight).copy(flight.own, flight.sent, /*toWhole=*/false);
+  }
+  onStream([&] {
+    Allocator::Foreign libraries;
+    post(flight);
+  });
+  return made;
+}
+
+at::Tensor ExchangeCall::resultOf(const at::Tensor &value) const {
+  std::vector<int64_t> shape = value.sizes().vec();
+  switch (exchange.kind) {
+  case plan::ExchangeKind::AllReduce:
+    return inPlace ? value : value.clone(at::MemoryFormat::Contiguous);
+  case plan::ExchangeKind::AllGather:
+    shape[exchange.dim] *= ranks;
+    break;
+  case plan::ExchangeKind::ReduceScatter:
+    shape[exchange.dim] /= ranks;
+    break;
+  case plan::ExchangeKind::AllToAll:
+    shape[exchange.dim] /= ranks;
+    shape[exchange.concat] *= ranks;
+    break;
+  default:
+    break;
+  }
+  return at::empty(shape, value.options());
+}
+
+/// In the order of plan::exchangeBuffers.
+ExchangeCall::Flight
+ExchangeCall::flightOf(const at::Tensor &value,
+                       const std::vector<at::Tensor> &made) const {
+  using Kind = plan::ExchangeKind;
+  Flight flight;
+  flight.result = made.front();
+  if (exchange.kind == Kind::AllReduce)
+    return flight;
+  size_t next = 1;
+  flight.own =
+      value.is_contiguous() ? value : made.at(next++).view(value.sizes());
+  if (exchange.kind == Kind::Permute)
+    return flight;
+  if (exchange.kind == Kind::AllToAll) {
+    flight.sent = made.at(next++);
+    flight.received = made.at(next);
+    return flight;
+  }
+  const int64_t blocks = splitOf(flight).blocks();
+  const bool copies = blocks > (device.is_cpu() ? plan::mostMessages : 1);
+  if (exchange.kind == Kind::AllGather) {
+    flight.received = copies ? made.at(next) : flight.result;
+    return flight;
+  }
+  flight.sent = copies ? made.at(next++) : flight.own;
+  if (device.is_cpu())
+    flight.received = made.at(next);
+  return flight;
+}
+
+/// Of the dimension that is whole before or after the exchange.
+ExchangeCall::Split ExchangeCall::splitOf(const Flight &flight) const {
+  const bool gathers = exchange.kind == plan::ExchangeKind::AllGather;
+  return {(gathers ? flight.result : flight.own).sizes(), exchange.dim,
+          exchange.pieces, ranks, exchange.mirrored};
+}
+
+/// What was made for it is there; no other rank is waited for.
+void ExchangeCall::post(const Flight &flight) {
+  using Kind = plan::ExchangeKind;
   if (!group)
-    return result;
-  Allocator::Foreign libraries;
-  at::Tensor flat = borrowed(result);
-  group->allReduce(flat, exchange.max).wait();
-  return result;
-}
-
-at::Tensor ExchangeCall::allGather(const at::Tensor &value) {
-  at::Tensor result = at::empty(
-      with(value.sizes(), exchange.dim, value.size(exchange.dim) * ranks),
-      value.options());
-  const Split split(result.sizes(), exchange.dim, exchange.pieces, ranks,
-                    exchange.mirrored);
-  const at::Tensor own = value.contiguous();
-  if (sendsBlocks(split.blocks())) {
-    Allocator::Foreign libraries;
-    const at::Tensor whole = borrowed(result), part = borrowed(own);
-    std::vector<Pending> pending;
-    for (int64_t block = 0; block < split.blocks(); ++block)
-      pending.push_back(group->exchange(
-          "all-gather", [&](int) { return split.own(part, block); },
-          [&](int from) { return split.inWhole(whole, block, from); }));
-    for (int64_t block = 0; block < split.blocks(); ++block)
-      split.inWhole(whole, block, position).copy_(split.own(part, block));
-    for (Pending &each : pending)
-      each.wait();
-    return result;
+    return;
+  if (exchange.kind == Kind::AllReduce) {
+    at::Tensor flat = borrowed(flight.result);
+    pending.push_back(group->allReduce(flat, exchange.max));
+    return;
   }
-  const at::Tensor buffer =
-      split.isBuffer() ? result : at::empty({result.numel()}, value.options());
-  if (group) {
-    Allocator::Foreign libraries;
-    at::Tensor to = borrowed(buffer), from = borrowed(own);
-    group->allGather(to, from).wait();
-  } else {
-    buffer.view(-1).copy_(own.view(-1));
+  if (exchange.kind == Kind::AllGather || exchange.kind == Kind::ReduceScatter)
+    return postParts(flight, splitOf(flight));
+  at::Tensor from = borrowed(flight.own), to = borrowed(flight.result);
+  if (exchange.kind == Kind::AllToAll) {
+    from = borrowed(flight.sent);
+    to = borrowed(flight.received);
+    pending.push_back(group->exchangeParts(to, from));
+    return;
   }
-  if (!split.isBuffer())
-    split.copy(result, buffer, /*toWhole=*/true);
-  return result;
-}
-
-at::Tensor ExchangeCall::reduceScatter(const at::Tensor &value) {
-  const Split split(value.sizes(), exchange.dim, exchange.pieces, ranks,
-                    exchange.mirrored);
-  at::Tensor result = at::empty(
-      with(value.sizes(), exchange.dim, value.size(exchange.dim) / ranks),
-      value.options());
-  if (sendsBlocks(split.blocks())) {
-    const at::Tensor whole = value.contiguous();
-    sumParts(
-        result, split.blocks(),
-        [&](const at::Tensor &part, int64_t block) {
-          return split.own(part, block);
-        },
-        [&](int64_t block, int64_t rank) {
-          return split.inWhole(borrowed(whole), block, rank);
-        });
-    return result;
-  }
-  at::Tensor buffer;
-  if (split.isBuffer()) {
-    buffer = value.contiguous();
-  } else {
-    buffer = at::empty({value.numel()}, value.options());
-    split.copy(value.contiguous(), buffer, /*toWhole=*/false);
-  }
-  if (group && device.is_cpu()) {
-    const int64_t length = result.numel();
-    const at::Tensor parts = borrowed(buffer);
-    sumParts(
-        result, 1, [](const at::Tensor &part, int64_t) { return part; },
-        [&](int64_t, int64_t rank) {
-          return parts.narrow(0, rank * length, length);
-        });
-  } else if (group) {
-    Allocator::Foreign libraries;
-    at::Tensor to = borrowed(result), from = borrowed(buffer);
-    group->reduceScatter(to, from).wait();
-  } else {
-    result.view(-1).copy_(buffer.view(-1));
-  }
-  return result;
-}
-
-/// A message for each block needs no copy of all of them.
-bool ExchangeCall::sendsBlocks(int64_t blocks) const {
-  return group && device.is_cpu() && blocks > 1 && blocks <= plan::mostMessages;
+  pending.push_back(group->permute(to, from, static_cast<int>(exchange.shift)));
 }
 
 /// Gloo's reduce-scatter copies what it is given, for as long as a thread of
 /// its own likes, and takes twice the time of messages and a local sum.
-/// `own(part, block)` is a block of a rank's part, `sent(block, rank)` what
-/// goes there, all flat.
-void ExchangeCall::sumParts(
-    const at::Tensor &result, int64_t blocks,
-    const std::function<at::Tensor(const at::Tensor &, int64_t)> &own,
-    const std::function<at::Tensor(int64_t, int64_t)> &sent) const {
-  const int64_t length = result.numel();
-  const at::Tensor received =
-      at::empty({(ranks - 1) * length}, result.options());
-  auto from = [&](int64_t rank) {
-    return borrowed(received).narrow(0, (rank - (rank > position)) * length,
-                                     length);
-  };
-  std::vector<Pending> pending;
+void ExchangeCall::postParts(const Flight &flight, const Split &split) {
+  const bool gathers = exchange.kind == plan::ExchangeKind::AllGather;
+  if (gathers && !sendsBlocks(split)) {
+    at::Tensor to = borrowed(flight.received), from = borrowed(flight.own);
+    pending.push_back(group->allGather(to, from));
+    return;
+  }
+  if (!gathers && !device.is_cpu()) {
+    at::Tensor to = borrowed(flight.result), from = borrowed(flight.sent);
+    pending.push_back(group->reduceScatter(to, from));
+    return;
+  }
+  const at::Tensor whole = borrowed(flight.result),
+                   part = gathers ? borrowed(flight.own) : at::Tensor();
+  const int64_t blocks = sendsBlocks(split) ? split.blocks() : 1;
+  for (int64_t block = 0; block < blocks; ++block)
+    pending.push_back(
+        gathers
+            ? group->exchange(
+                  "all-gather", [&](int) { return split.own(part, block); },
+                  [&](int from) { return split.inWhole(whole, block, from); })
+            : group->exchange(
+                  "reduce-scatter",
+                  [&](int to) { return sentTo(to, block, flight, split); },
+                  [&](int from) {
+                    return receivedFrom(from, block, flight, split);
+                  }));
+  for (int64_t block = 0; gathers && block < blocks; ++block)
+    split.inWhole(whole, block, position).copy_(split.own(part, block));
+}
+
+void ExchangeCall::finish(const at::Tensor &value,
+                          const std::vector<at::Tensor> &made) {
+  using Kind = plan::ExchangeKind;
+  const Flight flight = flightOf(value, made);
+  if (exchange.kind == Kind::ReduceScatter && group && device.is_cpu())
+    return sumParts(flight, splitOf(flight));
   {
     Allocator::Foreign libraries;
-    for (int64_t block = 0; block < blocks; ++block)
-      pending.push_back(group->exchange(
-          "reduce-scatter", [&](int to) { return sent(block, to); },
-          [&](int rank) { return own(from(rank), block); }));
+    for (Pending &each : pending)
+      each.wait();
+    pending.clear();
   }
-  // Sums of one block while the next is on its way.
-  for (int64_t block = 0; block < blocks; ++block) {
-    pending[static_cast<size_t>(block)].wait();
+  if (exchange.kind == Kind::AllGather) {
+    const Split split = splitOf(flight);
+    if (!group)
+      split.copy(flight.result, flight.own, /*toWhole=*/true);
+    else if (!flight.received.is_same(flight.result))
+      split.copy(flight.result, flight.received, /*toWhole=*/true);
+  } else if (exchange.kind == Kind::AllToAll) {
+    const Split to(flight.result.sizes(), exchange.concat, 1, ranks);
+    to.copy(flight.result, group ? flight.received : flight.sent,
+            /*toWhole=*/true);
+  } else if (!group && exchange.kind == Kind::ReduceScatter) {
+    flight.result.view(-1).copy_(flight.sent.view(-1));
+  } else if (!group && exchange.kind == Kind::Permute) {
+    flight.result.copy_(flight.own);
+  }
+}
+
+/// Sums of one block while the next is on its way.
+void ExchangeCall::sumParts(const Flight &flight, const Split &split) {
+  for (size_t i = 0; i < pending.size(); ++i) {
+    pending[i].wait();
+    const auto block = static_cast<int64_t>(i);
     std::vector<at::Tensor> slices;
     for (int64_t rank = 0; rank < ranks; ++rank)
-      slices.push_back(rank == position ? sent(block, rank)
-                                        : own(from(rank), block));
-    sumSlices(own(result.view(-1), block), slices, /*accumulate=*/false);
+      slices.push_back(rank == position
+                           ? sentTo(rank, block, flight, split)
+                           : receivedFrom(rank, block, flight, split));
+    const at::Tensor flat = flight.result.view(-1);
+    sumSlices(sendsBlocks(split) ? split.own(flat, block) : flat, slices,
+              /*accumulate=*/false);
   }
+  pending.clear();
+}
+
+/// A block of a reduce-scatter that goes to `rank`; all that does where blocks
+/// are not sent one by one.
+at::Tensor ExchangeCall::sentTo(int64_t rank, int64_t block,
+                                const Flight &flight,
+                                const Split &split) const {
+  if (sendsBlocks(split))
+    return split.inWhole(borrowed(flight.sent), block, rank);
+  const int64_t length = flight.result.numel();
+  return borrowed(flight.sent).narrow(0, rank * length, length);
+}
+
+at::Tensor ExchangeCall::receivedFrom(int64_t rank, int64_t block,
+                                      const Flight &flight,
+                                      const Split &split) const {
+  const int64_t length = flight.result.numel();
+  const at::Tensor all =
+      borrowed(flight.received)
+          .narrow(0, (rank - (rank > position)) * length, length);
+  return sendsBlocks(split) ? split.own(all, block) : all;
+}
+
+/// A message for each block needs no copy of all of them.
+bool ExchangeCall::sendsBlocks(const Split &split) const {
+  return group && device.is_cpu() && split.blocks() > 1 &&
+         split.blocks() <= plan::mostMessages;
 }
 
 at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
@@ -364,19 +450,6 @@ void ExchangeCall::exchangeRows(const at::Tensor &to, const at::Tensor &from,
     group->exchangeUneven(arrives, leaves, into, out).wait();
   else
     arrives.copy_(leaves);
-}
-
-at::Tensor ExchangeCall::permute(const at::Tensor &value) {
-  at::Tensor result = at::empty(value.sizes(), value.options());
-  const at::Tensor own = value.contiguous();
-  if (!group) {
-    result.copy_(own);
-    return result;
-  }
-  Allocator::Foreign libraries;
-  at::Tensor to = borrowed(result), from = borrowed(own);
-  group->permute(to, from, static_cast<int>(exchange.shift)).wait();
-  return result;
 }
 
 at::Tensor ExchangeCall::slice(const at::Tensor &value) const {

@@ -16,9 +16,9 @@
 
 namespace accel::run {
 
-/// An exchange of one function on one rank, on the stream of the computation:
-/// it is over when `run` returns (Gloo), or later work of the stream waits for
-/// it (NCCL).
+/// An exchange of one function on one rank. `run` is on the stream of the
+/// computation: it is over when that returns (Gloo), or later work of the
+/// stream waits for it (NCCL).
 class ExchangeCall {
 public:
   /// Connects the group: all ranks must make their exchanges in the same order.
@@ -30,20 +30,45 @@ public:
   /// `ends` are of those that move rows.
   at::Tensor run(const at::Tensor &value, const at::Tensor &ends = {});
 
+  /// Queues a collective on a stream of its own, which waits for what the
+  /// computation has queued.
+  using OnStream = std::function<void(const std::function<void()> &collective)>;
+  /// Starts what `finish` ends; until then the value, the result and the
+  /// buffers stay as they are. The result, and behind it buffers of `sizes`
+  /// elements (plan::exchangeBuffers). Copies that come first are on the stream
+  /// of the computation.
+  std::vector<at::Tensor> start(const at::Tensor &value,
+                                const std::vector<int64_t> &sizes,
+                                const OnStream &onStream);
+  /// Waits, and does what is left; `made` is what `start` gave. On a GPU the
+  /// current stream must wait for the other one before.
+  void finish(const at::Tensor &value, const std::vector<at::Tensor> &made);
+
+  const plan::Exchange &description() const { return exchange; }
   int slot() const { return exchange.value; }
   int endsSlot() const { return exchange.ends; }
 
 private:
-  at::Tensor allReduce(const at::Tensor &value);
-  at::Tensor allGather(const at::Tensor &value);
-  at::Tensor reduceScatter(const at::Tensor &value);
-  bool sendsBlocks(int64_t blocks) const;
-  void
-  sumParts(const at::Tensor &result, int64_t blocks,
-           const std::function<at::Tensor(const at::Tensor &, int64_t)> &own,
-           const std::function<at::Tensor(int64_t, int64_t)> &sent) const;
+  /// A dimension that the ranks share, between those before and behind it.
+  struct Split;
+  /// The tensors of one start, by what they are for; undefined where the
+  /// exchange needs none.
+  struct Flight {
+    at::Tensor result, own, sent, received;
+  };
+  Flight flightOf(const at::Tensor &value,
+                  const std::vector<at::Tensor> &made) const;
+  Split splitOf(const Flight &flight) const;
+  at::Tensor resultOf(const at::Tensor &value) const;
+  void post(const Flight &flight);
+  void postParts(const Flight &flight, const Split &split);
+  void sumParts(const Flight &flight, const Split &split);
+  at::Tensor sentTo(int64_t rank, int64_t block, const Flight &flight,
+                    const Split &split) const;
+  at::Tensor receivedFrom(int64_t rank, int64_t block, const Flight &flight,
+                          const Split &split) const;
+  bool sendsBlocks(const Split &split) const;
   at::Tensor allToAll(const at::Tensor &value);
-  at::Tensor permute(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;
   at::Tensor expertEnds(const at::Tensor &ends) const;
   at::Tensor dispatch(const at::Tensor &value, const at::Tensor &ends);
@@ -59,6 +84,7 @@ private:
   int position;        // among the ranks of the axes
   int64_t ranks;
   c10::Device device;
+  std::vector<Pending> pending; // of what was started
 };
 
 } // namespace accel::run

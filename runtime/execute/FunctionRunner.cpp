@@ -175,7 +175,11 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
             0,
             isOpaque,
             std::move(backward),
-            nullptr};
+            nullptr,
+            -1,
+            false,
+            {},
+            {}};
   const c10::FunctionSchema &schema = handle->schema();
   if (name == "aten::_scaled_dot_product_cudnn_attention_backward" &&
       at::globalContext().deterministicAlgorithms())
@@ -222,19 +226,45 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
 
 FunctionRunner::Call
 FunctionRunner::prepareExchange(const plan::Instruction &instruction,
-                                Groups &groups) const {
+                                Groups &groups) {
   std::optional<plan::Exchange> exchange = plan::exchangeOf(instruction);
   if (!exchange)
     throw PlanError("its arguments are not those of the exchange");
+  if (exchange->kind == plan::ExchangeKind::Await) {
+    Call call = prepareAwait(*exchange);
+    call.frees = instruction.frees;
+    return call;
+  }
   const bool inPlace =
       exchange->value >= 0 && function.slots[exchange->result].base ==
                                   function.slots[exchange->value].base;
   Call call;
   call.results = instruction.results;
   call.frees = instruction.frees;
+  if (exchange->started) {
+    call.started = starts++;
+    for (int slot : exchange->buffers)
+      call.bufferSizes.push_back(function.slots[slot].shape.front());
+  }
   call.exchange = std::make_shared<ExchangeCall>(std::move(*exchange), inPlace,
                                                  groups, device.device());
   return call;
+}
+
+/// Of the exchange before it whose result it names.
+FunctionRunner::Call
+FunctionRunner::prepareAwait(const plan::Exchange &await) const {
+  for (const Call &start : calls) {
+    if (start.started < 0 || start.awaits || start.results[0] != await.result)
+      continue;
+    Call call;
+    call.exchange = start.exchange;
+    call.started = start.started;
+    call.awaits = true;
+    call.made = start.results;
+    return call;
+  }
+  throw PlanError("it awaits what no exchange before it has started");
 }
 
 void FunctionRunner::fail(size_t instruction, const std::exception &error) {
@@ -302,6 +332,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
 /// Infinities that an operator was given are not its own: masks hold them.
 std::string FunctionRunner::problemOf(size_t index) const {
   const Call &call = calls[index];
+  if (call.started >= 0 && !call.awaits)
+    return ""; // nothing is there yet
   auto has = [&](int slot, bool nan) {
     if (slot < 0 || !slots[slot].defined() ||
         !c10::isFloatingType(slots[slot].scalar_type()))
@@ -311,6 +343,8 @@ std::string FunctionRunner::problemOf(size_t index) const {
         .item<bool>();
   };
   auto any = [&](bool nan) {
+    if (call.awaits)
+      return has(call.made.front(), nan);
     return std::any_of(call.results.begin(), call.results.end(),
                        [&](int slot) { return has(slot, nan); });
   };
@@ -325,15 +359,45 @@ std::string FunctionRunner::problemOf(size_t index) const {
          "', gives " + (nan ? "nan" : "inf");
 }
 
+void FunctionRunner::callExchange(Call &call) {
+  if (call.awaits)
+    return await(call);
+  if (call.started >= 0)
+    return start(call);
+  // Collectives of one group have one order, on whatever stream they are.
+  if (underWay >= 0 && call.exchange->description().communicates())
+    device.awaitExchange(underWay);
+  auto tensor = [&](int slot) { return slot < 0 ? at::Tensor() : slots[slot]; };
+  stack.push_back(call.exchange->run(tensor(call.exchange->slot()),
+                                     tensor(call.exchange->endsSlot())));
+}
+
+void FunctionRunner::start(Call &call) {
+  std::vector<at::Tensor> made =
+      call.exchange->start(slots[call.exchange->slot()], call.bufferSizes,
+                           [&](const std::function<void()> &collective) {
+                             device.enterExchange();
+                             collective();
+                             device.leaveExchange(call.started);
+                           });
+  underWay = call.started;
+  for (at::Tensor &each : made)
+    stack.push_back(std::move(each));
+}
+
+void FunctionRunner::await(Call &call) {
+  std::vector<at::Tensor> made;
+  for (int slot : call.made)
+    made.push_back(slots[slot]);
+  device.awaitExchange(call.started);
+  if (underWay == call.started)
+    underWay = -1;
+  call.exchange->finish(slots[call.exchange->slot()], made);
+}
+
 void FunctionRunner::callOne(Call &call) {
-  if (call.exchange) {
-    auto tensor = [&](int slot) {
-      return slot < 0 ? at::Tensor() : slots[slot];
-    };
-    stack.push_back(call.exchange->run(tensor(call.exchange->slot()),
-                                       tensor(call.exchange->endsSlot())));
-    return;
-  }
+  if (call.exchange)
+    return callExchange(call);
   if (!call.isOpaque)
     return call.op->callBoxed(stack);
   if (call.backward) {

@@ -99,13 +99,22 @@ private:
     bool isOpaque = false;
     std::optional<OpaqueBackward> backward; // of an opaque operator
     std::shared_ptr<ExchangeCall> exchange; // instead of an operator
+    /// Of one that is started, and of its await: which it is of those that the
+    /// function starts, and the elements of its buffers.
+    int started = -1;
+    bool awaits = false;
+    std::vector<int64_t> bufferSizes;
+    std::vector<int> made; // of an await: slots of the result and the buffers
   };
   Call prepare(const plan::Instruction &instruction) const;
-  Call prepareExchange(const plan::Instruction &instruction,
-                       Groups &groups) const;
+  Call prepareExchange(const plan::Instruction &instruction, Groups &groups);
+  Call prepareAwait(const plan::Exchange &await) const;
   c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;
   /// Arguments are on the stack; results are after it.
   void callOne(Call &call);
+  void callExchange(Call &call);
+  void start(Call &call);
+  void await(Call &call);
   /// "aten::mm of layers.3, instruction 4 of F: nan", or nothing.
   std::string problemOf(size_t instruction) const;
   [[noreturn]] void fail(size_t instruction, const std::exception &error);
@@ -115,6 +124,9 @@ private:
   InstructionObserver *observer = nullptr;
   std::vector<Call> calls;
   std::vector<at::Tensor> slots;
+  int starts = 0;
+  /// The last exchange that was started and is not awaited; -1: none.
+  int underWay = -1;
   torch::jit::Stack stack;
 };
 

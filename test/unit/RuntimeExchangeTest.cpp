@@ -256,6 +256,57 @@ TEST(RuntimeExchange, GivesWhatOneProcessComputes) {
           << cases[i % std::size(cases)].name << " on rank " << rank;
 }
 
+/// Two of each are under way at once, and one that is not started comes
+/// between.
+TEST(RuntimeExchange, StartedOnesGiveTheSame) {
+  const plan::Plan plan = mesh();
+  const auto wrong = onRanks(plan, [&](run::Groups &groups) {
+    std::vector<double> differences;
+    const int place = groups.mesh().position({"tp"});
+    const int64_t group = groups.mesh().position({"dp_shard"});
+    run::ExchangeCall between(make(ExchangeKind::AllReduce), false, groups,
+                              at::kCPU);
+    for (const Case &test : cases)
+      for (bool contiguous : {true, false}) {
+        if (!plan::canStart(test.exchange.kind))
+          continue;
+        std::vector<at::Tensor> values;
+        for (int other = 0; other < 3; ++other)
+          values.push_back(valueOf(other, group, at::kFloat));
+        at::Tensor own = values[place];
+        if (!contiguous)
+          own = own.transpose(0, 2).contiguous().transpose(0, 2);
+        const std::vector<int64_t> sizes = plan::exchangeBuffers(
+            test.exchange, {2, 6, 3}, 3, contiguous, /*cpu=*/true);
+        std::vector<std::unique_ptr<run::ExchangeCall>> calls;
+        std::vector<std::vector<at::Tensor>> made;
+        int queued = 0;
+        for (int i = 0; i < 2; ++i) {
+          calls.push_back(std::make_unique<run::ExchangeCall>(
+              test.exchange, false, groups, at::kCPU));
+          made.push_back(calls[i]->start(
+              own, sizes, [&](const std::function<void()> &collective) {
+                ++queued;
+                collective();
+              }));
+        }
+        const at::Tensor sum = between.run(at::full({3}, 1.0 + place));
+        const at::Tensor want = test.expected(values, place);
+        bool right = queued == 2 && sum[1].item<double>() == 6;
+        for (int i : {1, 0}) {
+          calls[i]->finish(own, made[i]);
+          right &= made[i].size() == sizes.size() + 1 &&
+                   at::equal(made[i][0], want) && made[i][0].is_contiguous();
+        }
+        differences.push_back(right ? 0 : 1);
+      }
+    return differences;
+  });
+  for (size_t rank = 0; rank < wrong.size(); ++rank)
+    for (size_t i = 0; i < wrong[rank].size(); ++i)
+      EXPECT_EQ(wrong[rank][i], 0) << "case " << i << " on rank " << rank;
+}
+
 TEST(RuntimeExchange, ReducesInPlaceAndCountsItsPlace) {
   const plan::Plan plan = mesh();
   const auto right = onRanks(plan, [&](run::Groups &groups) {
