@@ -28,6 +28,8 @@
 namespace accel::schedule {
 /// On a function's result that is a parameter's gradient: a DestinationAttr.
 constexpr llvm::StringLiteral destinationAttr = "schedule.destination";
+/// On a collective of a function that is awaited later: why, a StringAttr.
+constexpr llvm::StringLiteral startAttr = "schedule.start";
 /// On a program of a pipeline: the stage whose ranks run it, an IntegerAttr.
 constexpr llvm::StringLiteral stageAttr = "schedule.stage";
 /// And of which of the stage's chunks, where that is not the first.

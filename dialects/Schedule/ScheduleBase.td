@@ -32,11 +32,16 @@ def Schedule_Dialect : Dialect {
     behind the first one; further pauses end the backward and, of the last
     micro-batch, what is before the norm and the updates.
 
+    Inside of functions, what ranks exchange is over where it stands, unless it
+    is marked `schedule.start`, with the reason: then it is over at its
+    `schedule.await_exchange`, and what stands between runs beside it.
+
     Units are named by strings, as `sharding.unit` declares them. Locations hold
     the module path that a step serves.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
 }
 
 def Schedule_Role

@@ -399,6 +399,28 @@ def Schedule_AwaitFetchOp : Schedule_Op<"await_fetch", [HasParent<"ProgramOp">]>
   let hasVerifier = 1;
 }
 
+def Schedule_AwaitExchangeOp
+    : Schedule_Op<"await_exchange", [Pure, AllTypesMatch<["exchange", "result"]>]> {
+  let summary = "waits for what ranks exchange in a function";
+  let description = [{
+    Of a collective of the sharding dialect that is marked `schedule.start`, and
+    that nothing else reads. The value that it reads is named, so that its
+    storage stays until here; a sum works on a copy and needs none.
+
+    ```mlir
+    %1 = sharding.all_gather %0 dim 1 over "tp" {schedule.start = "0.2 of 0.3 ms beside 2 operators"}
+           : (tensor<8x32xf32>) -> tensor<8x64xf32>
+    %2 = aten.mm %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %3 = schedule.await_exchange %1 : tensor<8x64xf32> of %0 : tensor<8x32xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$exchange, Optional<AnyRankedTensor>:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat =
+      "$exchange attr-dict `:` type($exchange) (`of` $value^ `:` type($value))?";
+  let hasVerifier = 1;
+}
+
 def Schedule_ReceiveOp : Schedule_Op<"receive", [HasParent<"ProgramOp">]> {
   let summary = "receives an activation from another stage";
   let description = [{

@@ -46,6 +46,46 @@ LogicalResult InflightType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// The sharding dialect's collectives that ask nothing of the host.
+static bool canStart(Operation *op) {
+  return llvm::is_contained({"sharding.all_reduce", "sharding.all_gather",
+                             "sharding.reduce_scatter", "sharding.all_to_all",
+                             "sharding.permute"},
+                            op->getName().getStringRef());
+}
+
+LogicalResult ScheduleDialect::verifyOperationAttribute(Operation *op,
+                                                        NamedAttribute attr) {
+  if (attr.getName() != startAttr)
+    return success();
+  if (!isa<StringAttr>(attr.getValue()))
+    return op->emitOpError() << startAttr << " is " << attr.getValue()
+                             << ", expected the reason as text";
+  if (!canStart(op))
+    return op->emitOpError()
+           << "cannot be awaited later; " << startAttr
+           << " is for all_reduce, all_gather, reduce_scatter, all_to_all and "
+              "permute of the sharding dialect";
+  if (!op->hasOneUse() || !isa<AwaitExchangeOp>(*op->user_begin()))
+    return op->emitOpError() << "is started, and something else than one "
+                                "schedule.await_exchange reads it";
+  return success();
+}
+
+LogicalResult AwaitExchangeOp::verify() {
+  Operation *start = getExchange().getDefiningOp();
+  if (!start || !start->hasAttr(startAttr))
+    return emitOpError() << "awaits a value that no exchange with " << startAttr
+                         << " makes";
+  if (start->getBlock() != (*this)->getBlock())
+    return emitOpError() << "awaits an exchange of another block";
+  if (getValue() ? getValue() != start->getOperand(0)
+                 : start->getName().getStringRef() != "sharding.all_reduce")
+    return emitOpError() << "must name the value that the exchange reads, "
+                            "unless it is an all_reduce";
+  return success();
+}
+
 static int64_t bytesOf(Value value) {
   return cast<BufferType>(value.getType()).getBytes();
 }

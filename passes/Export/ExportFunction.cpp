@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/ExportFunction.h"
 #include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Mesh.h"
 
 #include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
@@ -24,17 +25,25 @@ namespace {
 class FunctionExporter {
 public:
   FunctionExporter(func::FuncOp function, ArrayRef<GradientMode> modes,
-                   aten::Device device)
-      : function(function), modes(modes), device(device) {}
+                   aten::Device device, SmallVectorImpl<Operation *> *makers)
+      : function(function), modes(modes), device(device), makers(makers) {
+    if (auto mesh = sharding::findOnly<sharding::MeshOp>(
+            function->getParentOfType<mlir::ModuleOp>()))
+      for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
+        axes.resize(axis.getName().str(), axis.getSize());
+  }
 
   FailureOr<plan::Function> run() {
     result.name = function.getName().str();
     addArguments();
     if (failed(addResults()))
       return failure();
-    for (Operation &op : function.getBody().front().without_terminator())
+    for (Operation &op : function.getBody().front().without_terminator()) {
       if (failed(addOperation(&op)))
         return failure();
+      if (makers)
+        makers->resize(result.instructions.size(), &op);
+    }
     for (auto [value, destination] : destinations)
       if (isa<BlockArgument>(value))
         copyInto(destination, slots.lookup(value), {});
@@ -167,7 +176,8 @@ private:
       return success();
     auto aten = dyn_cast<aten::AtenOpInterface>(op);
     if (!aten) {
-      if (failed(addExchange(op)))
+      auto await = dyn_cast<schedule::AwaitExchangeOp>(op);
+      if (failed(await ? addAwait(await) : addExchange(op)))
         return failure();
       copyGradients(op);
       return success();
@@ -248,10 +258,14 @@ private:
     auto args = exchangeArgs(op, [&](Value v) { return slots.lookup(v); });
     if (!args)
       return op->emitOpError("is no aten operation and cannot be in a plan");
-    const std::string name = "sharding::" + op->getName().stripDialect().str();
+    const bool starts = op->hasAttr(schedule::startAttr);
+    const std::string name = "sharding::" + op->getName().stripDialect().str() +
+                             (starts ? ".start" : "");
     plan::Instruction &instruction =
         addInstruction(name, std::move(*args), aten::modulePath(op->getLoc()));
     instruction.results = {addSlot(op->getResult(0))};
+    if (starts)
+      return addBuffers(op, instruction);
     // Copies of what the rank has; a collective's seconds are ExchangeCost.h's.
     if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))
       instruction.movedBytes =
@@ -265,6 +279,37 @@ private:
       instruction.movedBytes =
           2.0 * aten::tensorBytes(combine.getResult().getType());
     instruction.workspaceBytes = exchangeWorkspace(op);
+    return success();
+  }
+
+  /// What is under way holds its buffers until it is awaited.
+  LogicalResult addBuffers(Operation *op, plan::Instruction &instruction) {
+    auto exchange = plan::exchangeOf(instruction);
+    if (!exchange)
+      return op->emitOpError("cannot be started");
+    const plan::Slot value = result.slots[exchange->value];
+    for (int64_t size : plan::exchangeBuffers(
+             *exchange, value.shape, axes.ranks(axes.set(exchange->axes)),
+             layout.isContiguous(op->getOperand(0)),
+             device == aten::Device::Cpu))
+      instruction.results.push_back(addSlot(value.dtype, {size}));
+    started[op] = instruction.results;
+    return success();
+  }
+
+  /// The awaited value is the started one, in its storage.
+  LogicalResult addAwait(schedule::AwaitExchangeOp await) {
+    auto made = started.find(await.getExchange().getDefiningOp());
+    if (made == started.end())
+      return await.emitOpError("awaits what is not started");
+    std::vector<plan::Arg> args;
+    for (int slot : made->second)
+      args.push_back(tensorArg(slot));
+    if (await.getValue())
+      args.push_back(tensorArg(slots.lookup(await.getValue())));
+    addInstruction("sharding::await", std::move(args),
+                   aten::modulePath(await.getLoc()));
+    slots[await.getResult()] = made->second.front();
     return success();
   }
 
@@ -460,20 +505,24 @@ private:
   func::FuncOp function;
   ArrayRef<GradientMode> modes;
   aten::Device device;
+  SmallVectorImpl<Operation *> *makers;
+  plan::Mesh axes;
   aten::LayoutAnalysis layout;
   plan::Function result;
   DenseMap<Value, int> slots;
   SmallVector<Value> outputs;
   SmallVector<std::pair<Value, Destination>> destinations;
-  DenseSet<Operation *> skipped; // sums of matmuls
+  DenseSet<Operation *> skipped;                   // sums of matmuls
+  DenseMap<Operation *, std::vector<int>> started; // slots that they make
 };
 
 } // namespace
 
 FailureOr<plan::Function>
 accel::exportFunction(func::FuncOp function, ArrayRef<GradientMode> gradients,
-                      aten::Device device) {
-  return FunctionExporter(function, gradients, device).run();
+                      aten::Device device,
+                      SmallVectorImpl<Operation *> *makers) {
+  return FunctionExporter(function, gradients, device, makers).run();
 }
 
 FailureOr<plan::Function> accel::exportFunction(func::FuncOp function,

@@ -26,9 +26,11 @@ struct GradientMode {
 /// other results are outputs. Frees stand at last uses, those of inputs too.
 /// Emits an error and fails where a view is not legal, an output other than a
 /// saved value is not contiguous, or an operation has no ATen operator.
+/// `makers`, if not null, becomes the operation that each instruction is of.
 mlir::FailureOr<plan::Function>
 exportFunction(mlir::func::FuncOp function,
-               llvm::ArrayRef<GradientMode> gradients, aten::Device device);
+               llvm::ArrayRef<GradientMode> gradients, aten::Device device,
+               llvm::SmallVectorImpl<mlir::Operation *> *makers = nullptr);
 
 /// The same, with the mode of each gradient from its `schedule.destination`.
 /// Fails where one has none.
