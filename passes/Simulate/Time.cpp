@@ -6,7 +6,7 @@
 #include "passes/Simulate/Time.h"
 
 #include "passes/Cost/CollectiveCost.h"
-#include "passes/Cost/ExchangeCost.h"
+#include "passes/Cost/FunctionTime.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/Chunks.h"
@@ -29,12 +29,11 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
       optimizer(plan.job.optimizer) {
   const Mesh mesh{plan.axes};
   for (const Function &function : plan.functions) {
-    functions.push_back(eagerCost(function, target).seconds);
-    double &exchange = exchanges.emplace_back(0);
-    for (const Instruction &instruction : function.instructions)
-      exchange += accel::exchangeSeconds(
-          function, instruction, mesh,
-          ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode, target);
+    const FunctionTime time = functionTime(
+        function, mesh, ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode,
+        target);
+    functions.push_back(time.computeSeconds);
+    exchanges.push_back(time.exchangeSeconds);
   }
   for (const Unit &unit : plan.units)
     units.push_back(unitTimes(unit));
@@ -202,7 +201,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       break;
     case ProgramInstructionKind::Call:
       work(functions[instruction.function]);
-      // The next operator reads what was exchanged, and waits.
+      // What the function's operators wait for.
       compute += exchanges[instruction.function];
       result.exposedSeconds += exchanges[instruction.function];
       result.exchangeSeconds += exchanges[instruction.function];

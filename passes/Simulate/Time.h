@@ -59,7 +59,8 @@ public:
   ProgramTime simulate(const plan::Program &program,
                        bool withEvents = false) const;
   double functionSeconds(int function) const { return functions[function]; }
-  /// What ranks exchange within it, in seconds beside those.
+  /// What ranks exchange within it and its operators wait for, in seconds
+  /// beside those.
   double exchangeSeconds(int function) const { return exchanges[function]; }
   /// From one stage of a pipeline to the next.
   double sendSeconds(int64_t bytes) const;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/ExchangeCost.h"
+#include "passes/Cost/FunctionTime.h"
 #include "passes/Cost/OpCost.h"
 #include "runtime/plan/InstructionKey.h"
 #include "runtime/plan/Operands.h"
@@ -395,6 +396,57 @@ TEST(Cost, HostCopies) {
   EXPECT_TRUE(std::isinf(hostCopySeconds(target, 1)));
   target.host = {1e9, 1e-5, 0, 0};
   EXPECT_DOUBLE_EQ(hostCopySeconds(target, 1e6), 1e-5 + 1e-3);
+}
+
+/// y = x + x beside a sum of x over tp: the two overlap where the sum is
+/// started, but for what the target cannot hide.
+TEST(Cost, OperatorsRunBesideStartedExchanges) {
+  Target target = loaded("h100-sxm-80gb");
+  target.overlap = 0.75;
+  Mesh mesh;
+  mesh.axes = {{"tp", 8}};
+  Function function;
+  for (int i = 0; i < 3; ++i)
+    function.slots.push_back({DType::BF16, {4096, 4096}, i});
+  Arg none, axis;
+  none.kind = Arg::Kind::Int;
+  axis.kind = Arg::Kind::Text;
+  axis.text = "tp";
+  auto add = [&](const char *op, std::vector<Arg> args,
+                 std::vector<int> results) {
+    Instruction &instruction = function.instructions.emplace_back();
+    instruction.op = op;
+    instruction.args = std::move(args);
+    instruction.results = std::move(results);
+  };
+  add("sharding::all_reduce", {tensorArg(0), none, axis}, {1});
+  add("aten::add.Tensor", {tensorArg(0), tensorArg(0)}, {2});
+  function.instructions[1].movedBytes = 3.0 * 2 * 4096 * 4096;
+  const double sum =
+      exchangeSeconds(function, function.instructions[0], mesh, 8, target);
+  const double own = opSeconds(function, function.instructions[1], target);
+  ASSERT_GT(sum, own);
+  FunctionTime time = functionTime(function, mesh, 8, target);
+  EXPECT_EQ(time.computeSeconds, own);
+  EXPECT_EQ(time.exchangeSeconds, sum);
+
+  function.instructions[0].op += ".start";
+  add("sharding::await", {tensorArg(1)}, {});
+  time = functionTime(function, mesh, 8, target);
+  EXPECT_EQ(time.computeSeconds, own);
+  EXPECT_NEAR(time.exchangeSeconds, std::max(sum / 4, sum - own), 1e-12);
+  // Awaited at once it takes what it takes.
+  std::swap(function.instructions[1], function.instructions[2]);
+  EXPECT_NEAR(functionTime(function, mesh, 8, target).exchangeSeconds, sum,
+              1e-12);
+  // One that is not started waits for the wire.
+  std::swap(function.instructions[1], function.instructions[2]);
+  function.instructions.insert(function.instructions.begin() + 1,
+                               function.instructions[0]);
+  function.instructions[1].op = "sharding::all_reduce";
+  function.instructions[1].results = {2};
+  EXPECT_NEAR(functionTime(function, mesh, 8, target).exchangeSeconds, 2 * sum,
+              1e-12);
 }
 
 } // namespace
