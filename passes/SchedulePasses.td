@@ -49,6 +49,40 @@ def SplitBackwardPass : Pass<"split-backward", "::mlir::ModuleOp"> {
   }];
 }
 
+def OverlapCollectivesPass
+    : Pass<"overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "let operators of a function run beside what ranks exchange";
+  let description = [{
+    Of each function whose ranks exchange something (tp, cp, sp): a collective that
+    something can compute beside is marked `schedule.start`, with the reason, and
+    a `schedule.await_exchange` stands before its first reader. Where the first
+    reader would wait, operators behind it that need not come first: gradients of
+    weights beside the sum of an input's gradient. A collective may start before
+    its place, about one and a half times as long before its reader as it takes. Of
+    several such orders the one that is fastest by the target's costs is applied, if
+    what the function holds at its peak grows by no more than `extra-bytes`; where it
+    would, exchanges under way at the peak are not started. Results are the same, to
+    the bit. Dispatches of experts' rows ask the host, and
+    stay. All ranks run the same function, so that collectives of a group have
+    one order.
+
+    ```mlir
+    %1 = sharding.all_reduce %0 over ["tp"] {schedule.start = "0.3 ms, beside 2 operators of 0.5 ms"} : tensor<8x64xf32>
+    %2 = aten.mm %x, %g : (tensor<64x8xf32>, tensor<8x64xf32>) -> tensor<64x64xf32>
+    %3 = schedule.await_exchange %1 : tensor<8x64xf32>
+    ```
+  }];
+  let options = [
+    Option<"target", "target", "std::string", "\"\"",
+           "the target that predicts seconds; by default cpu or h100-sxm-80gb, "
+           "as the job's device">,
+    Option<"extraBytes", "extra-bytes", "int64_t", "-1",
+           "how many bytes more a function may hold at its peak; -1: as many as "
+           "the largest tensor that it exchanges">
+  ];
+  let dependentDialects = ["::accel::schedule::ScheduleDialect"];
+}
+
 def LowerToSchedulePass : Pass<"lower-to-schedule", "::mlir::ModuleOp"> {
   let summary = "turn units and segments into programs with buffers and collectives";
   let description = [{

@@ -146,12 +146,17 @@ void addPartitionPassesFor(mlir::ModuleOp module, OpPassManager &pm) {
 
 /// lower-to-schedule overlaps what the decisions let overlap; activations are
 /// freed last, where they really die.
-void addProgramPasses(OpPassManager &pm, StringRef target = {}) {
+void addProgramPasses(OpPassManager &pm, StringRef target = {},
+                      bool overlap = true) {
   pm.addPass(createPartitionPass());
   CutStagesPassOptions stages;
   stages.target = target.str();
   pm.addPass(createCutStagesPass(stages));
   pm.addPass(createSplitBackwardPass());
+  OverlapCollectivesPassOptions order;
+  order.target = target.str();
+  if (overlap)
+    pm.addPass(createOverlapCollectivesPass(order));
   pm.addPass(createLowerToSchedulePass());
   pm.addPass(createOffloadActivationsPass());
   pm.addPass(createInsertFreesPass());
@@ -236,7 +241,8 @@ static LogicalResult run(mlir::ModuleOp module, Verification verification,
 }
 
 LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
-                        Verification verification, StringRef target) {
+                        Verification verification, StringRef target,
+                        bool overlap) {
   return run(module, verification, [&](OpPassManager &pm) {
     if (from < Phase::Sharded && to >= Phase::Sharded) {
       addDecidePasses(pm);
@@ -247,7 +253,7 @@ LogicalResult runPhases(mlir::ModuleOp module, Phase from, Phase to,
     }
     if (from >= Phase::Scheduled || to < Phase::Scheduled)
       return;
-    addProgramPasses(pm, target);
+    addProgramPasses(pm, target, overlap);
     if (verification != Verification::Never)
       pm.addPass(createVerifySchedulePass());
   });

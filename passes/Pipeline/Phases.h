@@ -47,11 +47,13 @@ enum class Verification { AfterEachPass, AtTheEnd, Never };
 
 /// Runs the passes from the end of phase `from` to the end of phase `to`.
 /// Problems go to the context's diagnostic handler. The `target`, by name or
-/// file, predicts what stages of a pipeline take; empty: one for the device.
+/// file, predicts what stages of a pipeline and exchanges inside of functions
+/// take; empty: one for the device. Without `overlap` an exchange is over where
+/// it stands.
 mlir::LogicalResult
 runPhases(mlir::ModuleOp module, Phase from, Phase to,
           Verification verification = Verification::AfterEachPass,
-          llvm::StringRef target = {});
+          llvm::StringRef target = {}, bool overlap = true);
 
 /// The steps from `model` to `sharded` one by one (the pipelines `to-decided`
 /// and `to-differentiated`, then what accel-run's functions save): step models

@@ -227,6 +227,9 @@ void addExecutorOptions(Arguments &a, PlanOptions &o) {
        "--no-prefetch", [&o] { o.prefetch = 0; },
        "gather each unit where it is used")
       .saidByModule();
+  a.flag("--no-overlap", o.noOverlap,
+         "accel-run: what ranks exchange within a layer is over where it "
+         "stands");
   a.option("--activation-budget", o.activationBudgetBytes,
            bytesValue("2GiB", /*mayBeZero=*/true),
            "what the layers keep for the backward, all together; the rest is "

@@ -92,6 +92,8 @@ struct PlanOptions {
   bool asyncTensor = false;
   std::optional<bool> keepUnsharded;            // gradients while accumulating
   std::optional<int64_t> prefetch;              // units gathered ahead
+  /// What ranks exchange in a function is over where it stands.
+  bool noOverlap = false;
   std::optional<int64_t> activationBudgetBytes; // of all layers together
 
   //===--- Search ---------------------------------------------------------===//

@@ -84,7 +84,8 @@ private:
   /// From the phase `sharded` to accel-run's plan with its figures.
   bool schedule(mlir::ModuleOp module, plan::Plan &plan) {
     if (failed(runPhases(module, Phase::Sharded, Phase::Scheduled,
-                         session.verification(), options.target)) ||
+                         session.verification(), options.target,
+                         !options.noOverlap)) ||
         !outputs.reached(module, Phase::Scheduled) ||
         failed(buildPredictedPlan(module, session.targetOrNone(),
                                   session.ranksPerNode, session.ownAllocator(),

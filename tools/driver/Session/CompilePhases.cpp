@@ -113,7 +113,7 @@ public:
     for (Phase phase = from; phase < to;) {
       Phase next = static_cast<Phase>(static_cast<int>(phase) + 1);
       if (failed(runPhases(module, phase, next, Verification::AfterEachPass,
-                           options.target)))
+                           options.target, !options.noOverlap)))
         return outputs.internal(std::string("the phase '") + toString(next) +
                                 "'");
       phase = next;

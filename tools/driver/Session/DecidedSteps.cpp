@@ -184,7 +184,8 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
                        session.verificationOfTried(),
-                       session.options.target)) ||
+                       session.options.target,
+                       !session.options.noOverlap)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, session.ownAllocator(),
                                 plan)))
