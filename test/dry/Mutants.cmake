@@ -32,6 +32,11 @@ accel_mutate("unwrap());\n    c10::cuda::setCurrentCUDAStream(compute);\n  }\n  
 # Computation goes on only when the data is there: right, and slow.
 accel_mutate("setCurrentCUDAStream(compute);\n  }\n  void await"
   "setCurrentCUDAStream(compute);\n    if (mutant(\"no-overlap\")) events[timepoint].block(compute.unwrap());\n  }\n  void await")
+# The same of exchanges inside of functions.
+accel_mutate("exchanged[number].block(compute.unwrap());"
+  "if (!mutant(\"no-await-exchange\")) exchanged[number].block(compute.unwrap());")
+accel_mutate("ready.block(exchange.unwrap());"
+  "if (!mutant(\"no-enter-exchange\")) ready.block(exchange.unwrap());")
 # The host updates before the gradients are there.
 accel_mutate("events[timepoint].synchronize();"
   "if (!mutant(\"no-host-wait\")) events[timepoint].synchronize();")

@@ -351,6 +351,9 @@ MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
 # In jobs whose awaits are of copies to and from the host alone.
 MUTANTS_OF_COPIES = ("no-await", "no-enter", "no-record")
 MUTANTS.update({f"{name}-of-copies": "races" for name in MUTANTS_OF_COPIES})
+# In jobs whose functions start exchanges.
+MUTANTS_OF_EXCHANGES = ("no-await-exchange", "no-enter-exchange")
+MUTANTS.update({name: "races" for name in MUTANTS_OF_EXCHANGES})
 MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
 
@@ -369,6 +372,8 @@ def examine_mutant(tools, name):
     mistake = name.removesuffix("-of-copies")
     offloads = name == "no-host-wait"
     case = MUTATED
+    if name in MUTANTS_OF_EXCHANGES:
+        case = {**MUTATED, "family": "halves", "mesh": "tensor"}
     if offloads or mistake != name:
         case = next(c for c in cases.OFFLOADED if c["offload"] ==
                     ["states" if offloads else "activations"])
