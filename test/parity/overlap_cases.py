@@ -1,0 +1,64 @@
+"""accel-run computes beside what ranks exchange in a function: the losses are
+those of a plan without overlap to the bit, and each holds what it says."""
+import harness
+import jobs
+from harness import check
+
+
+def started(plan):
+    return sum(i["op"].endswith(".start") for f in plan["functions"]
+               for i in f["instructions"])
+
+
+def awaited(plan):
+    return sum(i["op"] == "sharding::await" for f in plan["functions"]
+               for i in f["instructions"])
+
+
+def same_bits(model, ranks=2, least=1, change=None, **options):
+    def compare(context):
+        job = jobs.make_job(context.path(), model, ranks=ranks,
+                            **{"steps": 10, "max_grad_norm": 1.0, **options})
+        job.update(change or {})
+        path = jobs.write_job(context.path(), job, "job.yaml")
+        logs, peaks, counts = [], [], []
+        for name, extra in (("beside", ()), ("alone", ("--no-overlap",))):
+            plan_path = context.path(f"{name}.json")
+            plan = harness.plan(context, path, plan_path, *extra)
+            check(started(plan) == awaited(plan),
+                  f"{started(plan)} are started, {awaited(plan)} awaited")
+            counts.append(started(plan))
+            logs.append(harness.execute(
+                context, plan_path, ranks, context.path(f"{name}.jsonl"),
+                "--summary", context.path("summary.json")))
+            harness.compare_memory(plan, context.path("summary.json"))
+            peaks.append(plan["predicted"]["memory"]["peak_bytes"])
+        check(counts[0] >= least and counts[1] == 0,
+              f"{counts[0]} exchanges are started, {counts[1]} without overlap")
+        for a, b in zip(*logs):
+            check(a["loss"] == b["loss"] and
+                  a.get("grad_norm") == b.get("grad_norm"),
+                  f"step {a['step']}: loss {a['loss']!r}, norm "
+                  f"{a.get('grad_norm')!r}; without overlap {b['loss']!r}, "
+                  f"{b.get('grad_norm')!r}")
+        check(peaks[0] <= peaks[1],
+              f"a peak of {peaks[0]} bytes, {peaks[1]} without overlap")
+        return f"bit-equal, {counts[0]} started"
+    return compare
+
+
+CASES = [
+    ("tp2", same_bits(jobs.PEAKED["halves"], tp=2)),
+    ("tp2-sequence", same_bits(jobs.PEAKED["halves"],
+                               change={"sequence_parallel": True}, tp=2)),
+    ("tp2-full-checkpointing",
+     same_bits(jobs.PEAKED["halves"], tp=2, activation_checkpointing="full")),
+    ("tp2-dp2-loss-in-pieces",
+     same_bits(jobs.PEAKED["halves"], ranks=4, change={"loss_chunks": 4},
+               tp=2, accumulation=2)),
+    ("cp2", same_bits(jobs.PEAKED["halves"], cp=2)),
+    ("cp4", same_bits(jobs.PEAKED["halves"], ranks=4, cp=4)),
+    ("cp2-tp2", same_bits(jobs.PEAKED["halves"], ranks=4, cp=2, tp=2)),
+    ("sp2", same_bits(jobs.PEAKED["halves"], least=0, sp=2)),
+    ("ep2", same_bits(jobs.PEAKED["halves-mixtral"], least=0, ep=2)),
+]
