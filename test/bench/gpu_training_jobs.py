@@ -152,6 +152,54 @@ QWEN2_7B = {
     "vocab_size": 152064, "tie_word_embeddings": False,
     "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
     "rope_theta": 1000000.0, "hidden_act": "silu"}
+PHI_2 = {
+    "architectures": ["PhiForCausalLM"], "model_type": "phi",
+    "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 16,
+    "num_attention_heads": 32, "num_key_value_heads": 32,
+    "vocab_size": 51200, "tie_word_embeddings": False,
+    "max_position_embeddings": 2048, "partial_rotary_factor": 0.4,
+    "rope_theta": 10000.0, "hidden_act": "gelu_new", "layer_norm_eps": 1e-5,
+    "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attention_dropout": 0.0}
+STABLELM_2 = {
+    "architectures": ["StableLmForCausalLM"], "model_type": "stablelm",
+    "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24,
+    "num_attention_heads": 32, "num_key_value_heads": 32,
+    "vocab_size": 100352, "tie_word_embeddings": False,
+    "max_position_embeddings": 4096, "partial_rotary_factor": 0.25,
+    "rope_theta": 10000, "hidden_act": "silu", "layer_norm_eps": 1e-5,
+    "use_qkv_bias": True}
+OLMO3_8 = {
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3",
+    "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 8,
+    "num_attention_heads": 32, "num_key_value_heads": 32,
+    "vocab_size": 100278, "tie_word_embeddings": False,
+    "max_position_embeddings": 65536, "sliding_window": 4096,
+    "rms_norm_eps": 1e-6, "rope_theta": 500000, "hidden_act": "silu"}
+GLM4_8 = {
+    "architectures": ["Glm4ForCausalLM"], "model_type": "glm4",
+    "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 8,
+    "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
+    "vocab_size": 151552, "tie_word_embeddings": False,
+    "max_position_embeddings": 32768, "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+    "attention_bias": True, "pad_token_id": 0}
+COHERE_8 = {
+    "architectures": ["CohereForCausalLM"], "model_type": "cohere",
+    "hidden_size": 4096, "intermediate_size": 11264, "num_hidden_layers": 8,
+    "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 256000, "tie_word_embeddings": True, "logit_scale": 0.0625,
+    "max_position_embeddings": 8192, "layer_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "hidden_act": "silu", "use_qk_norm": False,
+    "bos_token_id": 5, "eos_token_id": 6, "pad_token_id": 0}
+QWEN2_MOE_6 = {
+    "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe",
+    "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 6,
+    "num_attention_heads": 16, "num_key_value_heads": 16,
+    "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632,
+    "num_experts": 60, "num_experts_per_tok": 4, "decoder_sparse_step": 1,
+    "mlp_only_layers": [], "vocab_size": 151936,
+    "tie_word_embeddings": False, "max_position_embeddings": 8192,
+    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu"}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 LINEARS = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
 
@@ -257,4 +305,11 @@ JOBS = {
                            optim="adamw_torch"),
     "olmo2-1b-compile": job(OLMO2_1B, 2048, 4, weights="bfloat16",
                             torch_compile=True),
+    "phi2-half-bf16": job(PHI_2, 2048, 2, weights="bfloat16"),
+    "stablelm-amp": job(STABLELM_2, 2048, 2),
+    "olmo3-bf16": job(OLMO3_8, 4096, 1, weights="bfloat16"),
+    "glm4-ckpt": job(GLM4_8, 4096, 2, weights="bfloat16",
+                     gradient_checkpointing=True),
+    "cohere-bf16": job(COHERE_8, 2048, 2, weights="bfloat16"),
+    "qwen2moe-bf16": job(QWEN2_MOE_6, 2048, 4, weights="bfloat16"),
 }
