@@ -510,7 +510,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
     return std::nullopt;
   (reader.*entry.read)();
   if (modelType == "falcon" || modelType == "deepseek_v3" ||
-      modelType == "nemotron_h")
+      modelType == "nemotron_h" || modelType == "gpt_oss" ||
+      modelType == "qwen2_moe")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())
