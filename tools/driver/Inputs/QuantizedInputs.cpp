@@ -24,8 +24,12 @@ public:
     if (format.notTrained)
       return refuse("quantized-base",
                     name() + " cannot be trained through: " + format.notTrained,
-                    "load it with Mxfp4Config(dequantize=True), and leave "
-                    "--quantize out");
+                    config.prequantized
+                        ? "write \"dequantize\": true into "
+                          "quantization_config, as "
+                          "Mxfp4Config(dequantize=True) says it"
+                        : "load it with Mxfp4Config(dequantize=True), and "
+                          "leave --quantize out");
     if (!inputs.adapter)
       return refuse("quantized-base",
                     "the weights are quantised (" + name() +
