@@ -124,15 +124,17 @@ public:
     if (has(text.framework, "maxtext") || has(text.framework, "jax"))
       return "programs of JAX are not modelled";
     // A loop of one's own around transformers' models.
-    const bool own =
-        run.source == Source::Unknown &&
-        !hasAny(text.framework, {"litgpt", "lightning", "mlx", "colossal",
-                                 "nanotron", "paddle", "mindspore"});
+    const bool own = run.source == Source::Unknown &&
+                     !hasAny(text.framework,
+                             {"litgpt", "lit-gpt", "lightning", "mlx",
+                              "colossal", "nanotron", "paddle", "mindspore"});
     if (run.source != Source::Transformers && !own)
       return readOthers();
-    run.trainerScript =
-        hasAny(text.framework, {"trainer", "trl", "sft", "axolotl", "factory",
-                                "swift", "alignment-handbook", "lmflow"});
+    if (const std::string other = otherTraining(text.framework); !other.empty())
+      return "training by '" + other + "' is not modelled here";
+    run.trainerScript = hasAny(
+        text.framework, {"trainer", "trl", "sft", "axolotl", "factory", "swift",
+                         "alignment-handbook", "lmflow", "fastchat", "alpaca"});
     readReleases();
     // Trainer.compute_loss returns the loss alone. Runs of models that compute
     // it themselves take a copy of the logits more, so something holds them.
@@ -255,7 +257,8 @@ private:
 
   std::string readAdapter() {
     const AdapterWords words = adapterWords(text.framework);
-    const QuantizationWords base = quantizationWords(techniques);
+    const QuantizationWords base =
+        quantizationWords(techniques, text.precision);
     if (!words.refused.empty())
       return "'" + words.refused + "' is not modelled";
     if (!words.adapter && !has(techniques, "lora") && base.format.empty())
@@ -298,8 +301,7 @@ private:
     if (run.ownUnits)
       assume("adapters are units of their own, as PEFT's fsdp_auto_wrap_policy "
              "has them");
-    if (has(text.framework, "(emb)"))
-      adapter.modulesToSave = {"embed_tokens", "lm_head"};
+    adapter.modulesToSave = words.saved;
     run.adapter = std::move(adapter);
     // PEFT since 0.12 makes adapters in fp32 over any base of 16 bits.
     const std::string peft = releaseAfter(text.source, "peft");

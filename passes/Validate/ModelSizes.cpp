@@ -83,8 +83,8 @@ std::string modelKey(const std::string &name) {
     for (const std::string suffix :
          {"gptq", "awq",      "bnb4bit", "unsloth", "4bit", "2407",
           "2409", "2410",     "2501",    "2503",    "2506", "2507",
-          "2508", "instruct", "chat",    "base",    "hf",   "v01",
-          "v02",  "v03",      "v15",     "it"})
+          "2508", "instruct", "chat",    "base",    "hf",   "v10",
+          "v01",  "v02",      "v03",     "v15",     "it"})
       if (key.ends_with(suffix) && key.size() > suffix.size()) {
         key.erase(key.size() - suffix.size());
         shorter = true;

@@ -130,15 +130,16 @@ WrapperWords wrapperWords(const std::string &framework,
   const std::string all = framework + " " + sharding;
   WrapperWords words;
   const bool second =
-      hasAny(all, {"fsdp2", "fsdp v2", "fsdp-v2", "fsdp_v2", "fsdpv2",
+      hasAny(all, {"fsdp2", "fsdp-2", "fsdp v2", "fsdp-v2", "fsdp_v2", "fsdpv2",
                    "fully_shard", "fsdp version 2", "fsdp_version 2",
                    "fsdp_version=2", "fsdp_version: 2"});
   // "_HYBRID_SHARD_ZERO2" is a strategy of FSDP1.
   const bool strategy = hasAny(
       sharding, {"full_shard", "hybrid_shard", "shard_grad_op", "no_shard"});
-  const bool fsdp = has(sharding, "fsdp") || strategy;
+  const bool fsdp = has(sharding, "fsdp") || has(sharding, "hsdp") || strategy;
+  const std::optional<int> stage = zeroStage(sharding);
   const bool zero = has(sharding, "zero") || has(sharding, "deepspeed") ||
-                    (has(framework, "deepspeed") && !fsdp);
+                    stage || (has(framework, "deepspeed") && !fsdp);
   if (second)
     words.executor = FrameworkKind::Fsdp2;
   else if (zero && !fsdp)
@@ -146,9 +147,12 @@ WrapperWords wrapperWords(const std::string &framework,
   else if (fsdp || has(framework, "fsdp"))
     words.executor = FrameworkKind::Fsdp1;
   if (words.executor == FrameworkKind::Deepspeed)
-    words.zeroStage = zeroStage(sharding);
+    words.zeroStage = stage;
   if (words.executor == FrameworkKind::Deepspeed && !words.zeroStage)
     words.zeroStage = zeroStage(framework);
+  // The paper's name of stage 2 with the optimizer on the host.
+  if (!words.zeroStage && has(sharding, "zero-offload"))
+    words.zeroStage = 2;
   if (hasAnyWord(sharding, {"ddp", "no_shard", "multi_gpu", "replicated",
                             "data parallel", "dataparallel"}) ||
       sharding == "dp" || sharding.starts_with("dp="))
@@ -183,22 +187,33 @@ PrecisionWords precisionWords(const std::string &precision) {
 }
 
 std::optional<bool> recomputesLayers(const std::string &text) {
+  for (const char *unknown : {"n/a", "?", "unknown", "not stated"})
+    if (text == unknown)
+      return false;
   if (hasAny(text, {"selective", "sac", "partial"}) && !has(text, "full"))
     return std::nullopt;
   for (const char *none :
        {"", "none", "no", "n", "off", "false", "0", "disabled", "without", "-"})
     if (text == none)
       return false;
-  if (hasAny(text, {"full", "yes", "reentrant", "gradient checkpoint",
-                    "gradient_checkpoint", "enabled", "every layer",
-                    "activation checkpoint", "activation_checkpoint",
-                    "checkpointing on"}))
+  if (hasAny(text, {"full", "yes", "reentrant", "offload", "unsloth",
+                    "checkpoint", "gradient checkpoint", "gradient_checkpoint",
+                    "enabled", "every layer", "activation checkpoint",
+                    "activation_checkpoint", "checkpointing on"}))
     return true;
   for (const char *all : {"y", "true", "all", "on", "1", "gc", "checkpointing",
                           "checkpoint", "layers", "hf"})
     if (text == all)
       return true;
   return std::nullopt;
+}
+
+std::string otherTraining(const std::string &framework) {
+  for (const char *other :
+       {"dpo", "grpo", "ppo", "orpo", "kto", "simpo", "rlhf", "gkd", "reward"})
+    if (hasWord(framework, other))
+      return other;
+  return "";
 }
 
 AdapterWords adapterWords(const std::string &text) {
@@ -222,6 +237,9 @@ AdapterWords adapterWords(const std::string &text) {
         rank && *rank >= 1 && *rank <= 65536 && words.rank == 0)
       words.rank = static_cast<int64_t>(*rank);
   words.dropout = numberBehind(text, "dropout");
+  for (const char *whole : {"embed_tokens", "lm_head"})
+    if (has(text, "(emb)") || hasWord(text, whole))
+      words.saved.emplace_back(whole);
   if (words.dropout && *words.dropout >= 1)
     words.dropout.reset();
   for (const char *name :
@@ -249,7 +267,8 @@ AdapterWords adapterWords(const std::string &text) {
   return words;
 }
 
-QuantizationWords quantizationWords(const std::string &text) {
+QuantizationWords quantizationWords(const std::string &text,
+                                    const std::string &precision) {
   QuantizationWords words;
   words.refused = [&] {
     for (const char *other : {"awq", "hqq", "aqlm", "eetq", "torchao int4"})
@@ -260,6 +279,7 @@ QuantizationWords quantizationWords(const std::string &text) {
   const bool bits =
       hasAny(text, {"bnb", "bitsandbytes"}) || hasAnyWord(text, {"nf4", "fp4"});
   const bool eight =
+      hasAny(precision, {"8-bit", "8bit"}) ||
       hasAny(text, {"int8", "load_in_8bit", "8-bit lora", "8bit lora",
                     "lora 8bit", "lora 8-bit", "8-bit qlora", "8bit qlora",
                     "8-bit base", "8bit base", "8-bit quant"});
@@ -295,13 +315,13 @@ OptimizerWords optimizerWords(const std::string &text) {
                     "adam8bit", "adam 8bit", "adam_8bit", "8-bit optim",
                     "8bit optim", "bnb_8bit"});
   const bool paged = hasWord(text, "paged") || has(text, "paged_");
-  const bool lion =
-      hasWord(text, "lion") || hasAny(text, {"lion_8bit", "lion8bit"});
+  const bool narrowLion =
+      hasAny(text, {"lion_8bit", "lion8bit", "lion 8-bit", "lion 8bit",
+                    "8-bit lion", "8bit lion"});
   if (hasWord(text, "adafactor"))
     words.name = "adafactor";
-  else if (lion)
-    words.name =
-        eight || hasAny(text, {"lion_8bit", "lion8bit"}) ? "lion_8bit" : "lion";
+  else if (narrowLion || hasWord(text, "lion"))
+    words.name = narrowLion ? "lion_8bit" : "lion";
   else if (hasWord(text, "sgd"))
     words.name = "sgd";
   else if (eight)

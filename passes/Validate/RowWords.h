@@ -49,6 +49,9 @@ PrecisionWords precisionWords(const std::string &precision);
 /// Whether layers are recomputed; nothing for words that say something else.
 std::optional<bool> recomputesLayers(const std::string &checkpointing);
 
+/// A loss that is not of single sequences ("dpo"); "" for supervised training.
+std::string otherTraining(const std::string &framework);
+
 /// A LoRA, as the column `framework` has it.
 struct AdapterWords {
   bool adapter = false; // a LoRA or a form of it
@@ -57,6 +60,7 @@ struct AdapterWords {
   std::optional<double> dropout;
   bool allLinear = false;
   std::vector<std::string> targets; // names of modules
+  std::vector<std::string> saved;   // modules that are trained whole
   /// A technique that is not modelled; "" where there is none.
   std::string refused;
 };
@@ -70,7 +74,8 @@ struct QuantizationWords {
   bool named = false;
   std::string refused; // AWQ, HQQ, ...
 };
-QuantizationWords quantizationWords(const std::string &columns);
+QuantizationWords quantizationWords(const std::string &columns,
+                                    const std::string &precision = "");
 
 /// Of runtime/plan/Optimizers.h; "" for AdamW.
 struct OptimizerWords {

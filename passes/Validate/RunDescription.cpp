@@ -192,6 +192,10 @@ private:
     divides(axes.tensor * axes.context * axes.stages, "pipeline", axes.stages);
     run.asyncTensor = run.source == Source::Torchtitan &&
                       (has(sharding, "asynctp") || has(precision, "asynctp"));
+    if (run.source == Source::Transformers)
+      for (const char *other : {"device_map", "pipeline", "tp="})
+        if (has(sharding, other))
+          skip("'" + row.sharding + "' is not modelled");
     if (!megatron && numberAfter(sharding, "ep=") > 1)
       skip("expert parallelism is not modelled");
     return axes;
@@ -278,7 +282,9 @@ private:
       readWrapper(gpus);
     const OffloadWords offload = offloadWords(sharding);
     s.offloadOptimizer = offload.optimizer;
-    s.offloadParameters = offload.parameters;
+    s.offloadParameters =
+        offload.parameters && (s.executor != FrameworkKind::Deepspeed ||
+                               s.zeroStage == 3); // the others keep them
     // Sequences, micro-batches, accumulation.
     std::optional<int64_t> sequence = row.sequence;
     if (!sequence && run.source == Source::Torchtitan &&
@@ -406,7 +412,7 @@ private:
   void readStyle() {
     const std::string compile = lower(row.compile);
     run.compiled = compile == "y" || compile == "yes" || compile == "true" ||
-                   compile == "1";
+                   compile == "1" || has(framework, "torch.compile");
     // Its documents have both under torch.compile alone (docs/float8.md; "Async
     // TP requires --training.compile").
     if (compile.empty() && run.source == Source::Torchtitan &&
@@ -474,7 +480,7 @@ private:
   void readCheckpointing() {
     const std::string &ac = checkpointing;
     Run &r = run;
-    run.activationOffload = has(ac, "offload");
+    run.activationOffload = has(ac, "offload") || has(ac, "unsloth");
     if (ac.empty() && !r.megatron.recompute.empty()) { // of its recipe
       r.recompute = Recompute::Selective;
       return;

@@ -24,7 +24,7 @@ Source sourceOf(const std::string &name) {
   for (const char *kin :
        {"transformers", "accelerate", "trainer", "trl", "deepspeed", "hf",
         "hugging", "axolotl", "factory", "swift", "peft", "unsloth", "lmflow",
-        "alignment-handbook", "fastchat", "xtuner"})
+        "alignment-handbook", "fastchat", "alpaca", "xtuner"})
     if (is(kin))
       return Source::Transformers;
   return Source::Unknown;

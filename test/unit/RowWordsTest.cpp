@@ -36,6 +36,10 @@ TEST(RowWords, Wrappers) {
                  {"trainer + deepspeed zero3", "none", Kind::Deepspeed, 3},
                  {"trainer + deepspeed", "zero (stage not stated)",
                   Kind::Deepspeed, -1},
+                 {"hf trainer", "ds z3", Kind::Deepspeed, 3},
+                 {"hf trainer", "stage 3", Kind::Deepspeed, 3},
+                 {"hf trainer", "zero-offload", Kind::Deepspeed, 2},
+                 {"hf trainer", "hsdp 2x2", Kind::Fsdp1, -1},
                  {"hf trainer", "fsdp full_shard", Kind::Fsdp1, -1},
                  {"hf trainer", "_hybrid_shard_zero2", Kind::Fsdp1, -1},
                  {"hf trainer", "fsdp (as zero-3)", Kind::Fsdp1, -1},
@@ -72,9 +76,10 @@ TEST(RowWords, PrecisionAndCheckpoints) {
     EXPECT_TRUE(precisionWords(text).pure) << text;
   EXPECT_FALSE(precisionWords("bf16 amp").pure);
   for (const char *text :
-       {"gradient_checkpointing", "on", "1", "full", "non-reentrant", "true"})
+       {"gradient_checkpointing", "checkpointing + offload", "unsloth", "on",
+        "1", "full", "non-reentrant", "true"})
     EXPECT_EQ(recomputesLayers(text), true) << text;
-  for (const char *text : {"", "none", "off", "disabled", "0"})
+  for (const char *text : {"", "none", "off", "disabled", "0", "n/a"})
     EXPECT_EQ(recomputesLayers(text), false) << text;
   for (const char *text : {"selective activation checkpointing", "norm, act"})
     EXPECT_EQ(recomputesLayers(text), std::nullopt) << text;
@@ -101,6 +106,9 @@ TEST(RowWords, Adapters) {
   EXPECT_TRUE(adapterWords("dora r32").adapter);
   EXPECT_EQ(adapterWords("lora r8 dropout 0.05").dropout, 0.05);
   EXPECT_FALSE(adapterWords("hf trainer full").adapter);
+  EXPECT_EQ(adapterWords("lora (emb)").saved.size(), 2u);
+  EXPECT_EQ(otherTraining("trl dpo lora"), "dpo");
+  EXPECT_EQ(otherTraining("trl sft lora"), "");
   for (const char *text :
        {"galore", "lora-fa r32", "ia3", "badam", "lisa full", "freeze-tuning"})
     EXPECT_NE(adapterWords(text).refused, "") << text;
@@ -123,6 +131,7 @@ TEST(RowWords, Bases) {
   for (const auto &[text, format] : formats)
     EXPECT_EQ(quantizationWords(text).format, format) << text;
   EXPECT_EQ(quantizationWords("lora awq").refused, "awq");
+  EXPECT_EQ(quantizationWords("lora r16 8-bit", "8-bit").format, "int8");
 }
 
 TEST(RowWords, Optimizers) {
@@ -134,6 +143,7 @@ TEST(RowWords, Optimizers) {
       {"qlora paged_adamw_32bit", "paged_adamw_32bit"},
       {"full adafactor", "adafactor"},
       {"full lion", "lion"},
+      {"full lion 8-bit", "lion_8bit"},
       {"a million tokens", ""},
       {"full sgd", "sgd"}};
   for (const auto &[text, name] : names)
@@ -205,6 +215,12 @@ TEST(RowWords, Rows) {
   EXPECT_EQ(run.memory, MemoryKind::Device);
   row.framework = "TRL SFTTrainer QLoRA";
   EXPECT_TRUE(interpret(row).reentrant);
+  row.framework = "HF Trainer full";
+  row.sharding = "device_map=auto";
+  EXPECT_NE(interpret(row).skipped.find("device_map"), std::string::npos);
+  row.sharding = "ZeRO-2 offload";
+  EXPECT_TRUE(interpret(row).offloadOptimizer);
+  EXPECT_FALSE(interpret(row).offloadParameters) << "of stage 3 alone";
   row.framework = "HF Trainer GaLore";
   EXPECT_NE(interpret(row).skipped.find("galore"), std::string::npos);
 }
