@@ -346,14 +346,12 @@ def offload_name(case):
 # reductions.
 MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
            "early-free": "races", "wrong-stream": "races",
+           "no-await-exchange": "races", "no-enter-exchange": "races",
            "context": "contexts", "no-overlap": "what was queued",
            "no-host-wait": "the loss is"}
 # In jobs whose awaits are of copies to and from the host alone.
 MUTANTS_OF_COPIES = ("no-await", "no-enter", "no-record")
 MUTANTS.update({f"{name}-of-copies": "races" for name in MUTANTS_OF_COPIES})
-# In jobs whose functions start exchanges.
-MUTANTS_OF_EXCHANGES = ("no-await-exchange", "no-enter-exchange")
-MUTANTS.update({name: "races" for name in MUTANTS_OF_EXCHANGES})
 MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
 
@@ -371,9 +369,8 @@ def examine_mutant(tools, name):
     module = os.path.join(tools.runtime, "mutants")
     mistake = name.removesuffix("-of-copies")
     offloads = name == "no-host-wait"
-    case = MUTATED
-    if name in MUTANTS_OF_EXCHANGES:
-        case = {**MUTATED, "family": "halves", "mesh": "tensor"}
+    case = {**MUTATED, **({"family": "halves", "mesh": "tensor"}
+                          if name.endswith("-exchange") else {})}
     if offloads or mistake != name:
         case = next(c for c in cases.OFFLOADED if c["offload"] ==
                     ["states" if offloads else "activations"])

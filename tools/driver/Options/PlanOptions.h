@@ -90,8 +90,8 @@ struct PlanOptions {
   std::optional<std::string> torchVersion; // unset: the newest that is modelled
   /// torchtitan's experimental.enable_async_tensor_parallel.
   bool asyncTensor = false;
-  std::optional<bool> keepUnsharded;            // gradients while accumulating
-  std::optional<int64_t> prefetch;              // units gathered ahead
+  std::optional<bool> keepUnsharded; // gradients while accumulating
+  std::optional<int64_t> prefetch;   // units gathered ahead
   /// What ranks exchange in a function is over where it stands.
   bool noOverlap = false;
   std::optional<int64_t> activationBudgetBytes; // of all layers together

@@ -183,8 +183,7 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   plan::Plan plan;
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,
-                       session.verificationOfTried(),
-                       session.options.target,
+                       session.verificationOfTried(), session.options.target,
                        !session.options.noOverlap)) ||
       failed(buildPredictedPlan(*module, session.targetOrNone(),
                                 with.ranksPerNode, session.ownAllocator(),
