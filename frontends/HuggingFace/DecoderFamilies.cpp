@@ -407,10 +407,10 @@ struct Entry {
 // read, whether the hidden size is a multiple of the heads, whether layers are
 // of several kinds.
 const Entry families[] = {
-    {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
-     &FamilyReader::deepseekV3},
     {{"cohere", "hidden_act", "layer_norm_eps", 1e-5, 0, true, false},
      &FamilyReader::cohere},
+    {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
+     &FamilyReader::deepseekV3},
     {{"exaone4", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
      &FamilyReader::exaone4},
     {{"falcon", "activation", "layer_norm_epsilon", 1e-5, {}, false, true},
