@@ -41,6 +41,7 @@ CASES = [
     ("gpt2", as_alone({**jobs.GPT2, "vocab_size": 256}, axes=BOTH)),
     ("window", as_alone(WINDOW, axes=CP)),
     ("qwen3-moe", as_alone(jobs.MODELS["qwen3-moe"], axes=CP)),
+    ("gpt-oss", as_alone(jobs.MODELS["gpt-oss"], axes=CP)),
     ("sequence", as_alone(jobs.PEAKED["halves"], {"sequence_parallel": True},
                           axes=BOTH, accumulation=2)),
     ("sgd", as_alone(jobs.PEAKED["halves-tied"], axes=CP, optimizer={
