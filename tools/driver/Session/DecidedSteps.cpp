@@ -45,9 +45,11 @@ static std::array<int64_t, 4> sharingOf(const PlanInputs &from) {
 DecidedSteps::FunctionsKey DecidedSteps::keyOf(mlir::ModuleOp module,
                                                const PlanInputs &from,
                                                int64_t microBatch) {
-  auto precision = sharding::findRequest(module, "precision");
-  return {precision ? precision.getValue().getAsOpaquePointer() : nullptr,
-          microBatch, sharingOf(from)};
+  auto asked = [&](StringRef name) -> const void * {
+    auto request = sharding::findRequest(module, name);
+    return request ? request.getValue().getAsOpaquePointer() : nullptr;
+  };
+  return {asked("precision"), asked("compile"), microBatch, sharingOf(from)};
 }
 
 std::shared_ptr<const DecidedStep> DecidedSteps::read(mlir::ModuleOp module,

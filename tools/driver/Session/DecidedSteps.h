@@ -80,7 +80,8 @@ private:
   /// What the functions of a decided module compute depends on these; MLIR's
   /// attributes are unique.
   struct FunctionsKey {
-    const void *precision = nullptr;
+    /// What the job asks of its dtypes and of its kernels.
+    const void *precision = nullptr, *kernels = nullptr;
     int64_t microBatch = 1;
     std::array<int64_t, 4> sharing{}; // ranks of tp, cp, sp; whether sequences
     auto operator<=>(const FunctionsKey &) const = default;
