@@ -274,18 +274,18 @@ static plan::Initializer initOf(const TreeModule &module,
                                 double stddev) {
   if (module.className.ends_with("TopKRouter")) // its bias too
     return normalInit(stddev);
+  const MambaMixer &mamba = decoder.mamba;
+  // softplus of it is between time_step_min and time_step_max.
+  if (name == "dt_bias")
+    return uniformInit(std::log(std::expm1(mamba.stepMin)),
+                       std::log(std::expm1(mamba.stepMax)));
   if (name == "bias" || name.ends_with("_bias"))
     return zerosInit();
   // What is added to the residual, as in GPT-2.
   if (decoder.residualInitByDepth && module.fqn.ends_with("c_proj"))
     return normalInit(stddev / std::sqrt(2.0 * double(decoder.kinds.size())));
-  const MambaMixer &mamba = decoder.mamba;
   if (name == "D" || module.className.ends_with("NormGated"))
     return onesInit();
-  // softplus of it is between time_step_min and time_step_max.
-  if (name == "dt_bias")
-    return uniformInit(std::log(std::expm1(mamba.stepMin)),
-                       std::log(std::expm1(mamba.stepMax)));
   // Logarithms of 1 to the number of heads; nobody draws it, as accel-run has
   // no kernel of these layers.
   if (name == "A_log")
