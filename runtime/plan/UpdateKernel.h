@@ -36,10 +36,10 @@ struct UpdateHabits {
 };
 inline constexpr int64_t pagedElements = 100'000;
 /// What the host does for one parameter of such an update, in operators of an
-/// eager model (TargetInfo's dispatch_seconds): the Python of its step, a custom
-/// operator, and a wait for the device, which computes nothing meanwhile.
-/// Measured beside an H100: 39.5 ms for 146 parameters, of which the kernels
-/// are 30.0, where an operator takes 15 to 20 us.
+/// eager model (TargetInfo's dispatch_seconds): the Python of its step, a
+/// custom operator, and a wait for the device, which computes nothing
+/// meanwhile. Measured beside an H100: 39.5 ms for 146 parameters, of which the
+/// kernels are 30.0, where an operator takes 15 to 20 us.
 inline constexpr double oneByOneOperators = 4;
 
 struct OptimizerDescription;
