@@ -447,7 +447,7 @@ sliding_window ?= 0
 sliding sliding_window
 )"};
 
-const std::vector<const char *> olmo2 = {R"(
+constexpr const char *olmo2Defaults = R"(
 vocab_size = 50304
 hidden_size = 4096
 intermediate_size = 11008
@@ -456,36 +456,23 @@ num_attention_heads = 32
 max_position_embeddings = 2048
 tie_word_embeddings = 0
 text hidden_act = silu
-)",
-                                         llamaSizes, llamaDerived,
-                                         llamaSwitches, R"(
+)";
+constexpr const char *olmo2Norms = R"(
 attention_bias = 0
 qkv_bias := attention_bias
 o_bias := attention_bias
 q_norm_size := q_size
 k_norm_size := kv_size
 post_norm := 1
+)";
+
+const std::vector<const char *> olmo2 = {
+    olmo2Defaults, llamaSizes, llamaDerived, llamaSwitches, olmo2Norms, R"(
 sliding 0
 )"};
 
-const std::vector<const char *> olmo3 = {R"(
-vocab_size = 50304
-hidden_size = 4096
-intermediate_size = 11008
-num_hidden_layers = 32
-num_attention_heads = 32
-max_position_embeddings = 2048
-tie_word_embeddings = 0
-text hidden_act = silu
-)",
-                                         llamaSizes, llamaDerived,
-                                         llamaSwitches, R"(
-attention_bias = 0
-qkv_bias := attention_bias
-o_bias := attention_bias
-q_norm_size := q_size
-k_norm_size := kv_size
-post_norm := 1
+const std::vector<const char *> olmo3 = {
+    olmo2Defaults, llamaSizes, llamaDerived, llamaSwitches, olmo2Norms, R"(
 two_ropes := 1
 sliding_window ?= 4096
 sliding (layer+1)%4
