@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Types.h"
-#include "passes/Differentiate/Joint.h"
-#include "passes/Frameworks/JobFramework.h"
+#include "passes/Execution/OwnJoints.h"
 #include "passes/Kernels/SelectAttention.h"
 
 #include "mlir/Pass/Pass.h"
@@ -174,11 +173,7 @@ struct SplitCausalAttentionPass
   using Base::Base;
 
   void runOnOperation() override {
-    if (frameworkOf(getOperation()).eager())
-      return;
-    for (auto joint : getOperation().getOps<func::FuncOp>()) {
-      if (!joint.getName().ends_with(jointSuffix))
-        continue;
+    for (func::FuncOp joint : ownJoints(getOperation())) {
       for (Operation &op :
            llvm::make_early_inc_range(joint.getBody().front())) {
         if (auto call = dyn_cast<aten::FlashAttentionForCpuOp>(op)) {

@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
-#include "passes/Differentiate/Joint.h"
-#include "passes/Frameworks/JobFramework.h"
+#include "passes/Execution/OwnJoints.h"
 #include "passes/Recompute/DecideSaved.h"
 
 #include "mlir/Pass/Pass.h"
@@ -98,11 +97,7 @@ struct SumProductsPass : accel::impl::SumProductsPassBase<SumProductsPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (frameworkOf(getOperation()).eager())
-      return;
-    for (auto joint : getOperation().getOps<func::FuncOp>()) {
-      if (!joint.getName().ends_with(jointSuffix))
-        continue;
+    for (func::FuncOp joint : ownJoints(getOperation())) {
       // What the forward makes may be kept, and is then no sum's to overwrite.
       const DenseSet<Operation *> forward = forwardOps(joint);
       SmallVector<aten::AddTensorOp> roots;
