@@ -1,7 +1,7 @@
-"""accel-run against PyTorch eager, the same job, interleaved.
+"""accel-run against PyTorch, the same job, interleaved.
 
   train_vs_fsdp2.py [--case A|B|both|tp|sp|cp|shared|pp] [--rounds N]
-                    [--build-dir DIR]
+                    [--compiled] [--build-dir DIR]
 
 A: 2 x 512 tokens a rank (compute-bound). B: 1 x 128 (communication-bound), both
 against FSDP2. Both ranks share 2 x 512 tokens: tp, against DTensor's tensor
@@ -15,7 +15,9 @@ a step in which each stage does not compute, of one step of --profile.
 care: fused AdamW; embedding, each layer and [norm, head] as units. Rounds
 alternate between the two, so that a machine that drifts hits both; each ratio
 is the median over rounds of that round's ratio. The tensor peak of FSDP2 is
-counted in a run of its own (test/parity/counting_allocator.cpp).
+counted in a run of its own (test/parity/counting_allocator.cpp). --compiled: A
+and B against FSDP2 with torch.compile for each layer, as a second peer in each
+round; it compiles in the warm-up steps.
 """
 import argparse
 import glob
@@ -43,11 +45,13 @@ CASES = {
     "tp": (512, 2, 12, 3, SHARED), "sp": (512, 2, 12, 3, SHARED),
     "cp": (512, 2, 12, 3, SHARED),
     "pp": (512, 2, 7, 2, SHARED),
-    "A": (512, 2, 12, 3, {"tokens_per_s": 1.15, "peak_bytes": 0.75,
+    "A": (512, 2, 12, 3, {"tokens_per_s": 1.2, "peak_bytes": 0.7,
                           "rss": 0.45}),
-    "B": (128, 1, 40, 5, {"tokens_per_s": 1.5, "peak_bytes": 0.95,
+    "B": (128, 1, 40, 5, {"tokens_per_s": 1.9, "peak_bytes": 0.9,
                           "rss": 0.45}),
 }
+# Against FSDP2 with compiled layers.
+COMPILED = {"A": {"tokens_per_s": 1.15}, "B": {"tokens_per_s": 1.7}}
 RANKS = 2
 MICRO_BATCHES = 8  # of a pipeline's step
 
@@ -69,7 +73,8 @@ def counting_library(build):
     return library
 
 
-def bench(name, rounds, build):
+def bench(name, rounds, build, compiled=False):
+    """{peer: summary} of `rounds` rounds, in each of which all run in turn."""
     length, batch, steps, warm, targets = CASES[name]
     folder = os.path.join(build, "bench", name)
     job_path = os.path.join(folder, "job.yaml")
@@ -86,22 +91,30 @@ def bench(name, rounds, build):
     context = harness.Context(build, folder)
     plan = harness.plan(context, job_path, plan_path)
     environment = harness.clean_environment()
+    # Workers that compile would be taken for ranks.
+    environment["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     reference = [sys.executable, os.path.join(PARITY, "fsdp2.py"), job_path,
                  *(["--share", name] if name in split else [])]
     if name == "pp":
         begins = torch_pipeline.begins_of(plan)
         reference = [sys.executable, torch_pipeline.__file__, job_path,
                      "--begins", ",".join(map(str, begins))]
+    peers = {peer(name): reference}
+    if compiled and name not in split:
+        peers["compiled"] = [*reference, "--compile"]
     log = os.path.join(folder, "fsdp2.jsonl")
     # Three steps: the peak is the same in each from the second on.
-    counted = watch.job([*reference, "--log", log, "--steps", "5",
-                         "--count-memory", counting_library(build)],
-                        log, RANKS, 1, 600, environment)
-    results = []
+    counted = {title: watch.job([*command, "--log", log, "--steps", "5",
+                                 "--count-memory", counting_library(build)],
+                                log, RANKS, 1, 600, environment)
+               for title, command in peers.items()}
+    results = {title: [] for title in peers}
     for number in range(rounds):
-        theirs = watch.job([*reference, "--log", log], log, RANKS, warm, 1200,
-                           environment)
-        theirs["peak_bytes"] = counted["peak_bytes"]
+        measured = {}
+        for title, command in peers.items():
+            measured[title] = watch.job([*command, "--log", log], log, RANKS,
+                                        warm, 1200, environment)
+            measured[title]["peak_bytes"] = counted[title]["peak_bytes"]
         own_log = os.path.join(folder, "accel.jsonl")
         summary = os.path.join(folder, "summary.json")
         ours = watch.job([context.binary("accel-run"), plan_path, "--nproc",
@@ -113,11 +126,15 @@ def bench(name, rounds, build):
             figures = json.load(f)
         ours["stages"] = [figures[kind].get("stages", [])
                           for kind in ("predicted", "measured")]
-        results.append((ours, theirs))
+        for title, theirs in measured.items():
+            results[title].append((ours, theirs))
         print(f"{name} round {number + 1} of {rounds}: "
-              f"accel-run {ours['step_s'] * 1e3:.0f} ms a step, "
-              f"{peer(name)} {theirs['step_s'] * 1e3:.0f} ms", flush=True)
-    return report(name, plan, results, targets)
+              f"accel-run {ours['step_s'] * 1e3:.0f} ms a step, " + ", ".join(
+                  f"{title} {theirs['step_s'] * 1e3:.0f} ms"
+                  for title, theirs in measured.items()), flush=True)
+    return {title: report(name, title, plan, pairs,
+                          COMPILED[name] if title == "compiled" else targets)
+            for title, pairs in results.items()}
 
 
 def peer(name):
@@ -125,26 +142,26 @@ def peer(name):
             "pp": "1F1B"}.get(name, "FSDP2")
 
 
-def report(name, plan, results, targets):
+def report(name, title, plan, results, targets):
     length, batch = CASES[name][:2]
     whose = "of both ranks" if targets is SHARED else "a rank"
     if name == "pp":
         whose = f"in {MICRO_BATCHES} micro-batches"
     print(f"\ncase {name}: {batch} x {length} tokens {whose}, {RANKS} ranks")
-    print(f"{'':26}{'accel-run':>14}{peer(name):>14}{'ratio':>9}{'target':>9}")
+    print(f"{'':26}{'accel-run':>14}{title:>14}{'ratio':>9}{'target':>9}")
     rows = [("tokens_per_s", "tokens/s", 1), ("step_s", "ms a step", 1e3),
             ("cpu_s", "CPU ms a step and rank", 1e3),
             ("peak_bytes", "tensor peak, MiB", 2**-20),
             ("rss", "peak RSS, MiB", 2**-20),
             ("faults", "page faults a step, rank", 1)]
     summary = {}
-    for key, title, scale in rows:
+    for key, row, scale in rows:
         ours = statistics.median(r[0][key] for r in results)
         theirs = statistics.median(r[1][key] for r in results)
         ratio = statistics.median(r[0][key] / max(r[1][key], 1e-9)
                                   for r in results)
         target = targets.get(key)
-        print(f"{title:26}{ours * scale:14.1f}{theirs * scale:14.1f}"
+        print(f"{row:26}{ours * scale:14.1f}{theirs * scale:14.1f}"
               f"{ratio:9.3f}{target if target else '':>9}")
         summary[key] = {"accel_run": ours, "peer": theirs, "ratio": ratio,
                         "target": target}
@@ -175,11 +192,13 @@ def main():
     groups = {"both": ["A", "B"], "shared": ["tp", "sp", "cp"]}
     parser.add_argument("--case", choices=[*CASES, *groups], default="both")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compiled", action="store_true",
+                        help="A and B: FSDP2 with compiled layers too")
     parser.add_argument("--build-dir", default=os.path.join(ROOT, "build"))
     parser.add_argument("--json", help="write the figures to this file")
     args = parser.parse_args()
     names = groups.get(args.case, [args.case])
-    figures = {name: bench(name, args.rounds, args.build_dir)
+    figures = {name: bench(name, args.rounds, args.build_dir, args.compiled)
                for name in names}
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:

@@ -149,8 +149,9 @@ def shard_classes(model, classes, mesh):
     return model
 
 
-def shard(model, job, mesh):
-    """FSDP2 with the units that Accelerate 1.15 makes."""
+def shard(model, job, mesh, compiled=False):
+    """FSDP2 with the units that Accelerate 1.15 makes; each layer `compiled`
+    by itself, as regional compilation does."""
     import torch
     from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as cw
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -178,6 +179,8 @@ def shard(model, job, mesh):
                 layer, checkpoint_impl=cw.CheckpointImpl.NO_REENTRANT,
                 preserve_rng_state=False)
     for layer in layers:
+        if compiled:
+            layer.compile()
         fully_shard(layer, mesh=mesh, mp_policy=policy,
                     reshard_after_forward=reshard)
     tail.append(model.get_output_embeddings())
@@ -282,7 +285,8 @@ def shared_loss(logits, labels, share):
         return cross_entropy(logits.float().flatten(0, 1), labels.flatten())
 
 
-def train(job_path, log_path, weights_path, steps, count_memory, share=None):
+def train(job_path, log_path, weights_path, steps, count_memory, share=None,
+          compiled=False):
     """One rank; RANK, WORLD_SIZE and MASTER_* are in the environment."""
     # Before the first tensor, so that it counts all of them.
     counter = CountingAllocator(count_memory) if count_memory else None
@@ -339,7 +343,7 @@ def train(job_path, log_path, weights_path, steps, count_memory, share=None):
                 model, job["accelerate"]["fsdp_config"]
                 ["fsdp_transformer_layer_cls_to_wrap"].split(","), mesh)
         else:
-            model = shard(model, job, mesh)
+            model = shard(model, job, mesh, compiled)
     elif distributed != "NO":
         model = data_parallel(model, job.get("ddp", {}))
     options = job["optimizer"]
@@ -480,10 +484,12 @@ def main():
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--count-memory", metavar="LIBRARY")
     parser.add_argument("--share", choices=["tp", "sp", "cp"])
+    parser.add_argument("--compile", action="store_true",
+                        help="torch.compile for each layer of an FSDP job")
     args = parser.parse_args()
     if "RANK" in os.environ:
         train(args.job, args.log, args.weights, args.steps, args.count_memory,
-              args.share)
+              args.share, args.compile)
         return 0
     import yaml
 
