@@ -85,13 +85,23 @@ bool isComposite(const c10::OperatorName &name) {
          !handle->hasKernelForDispatchKey(c10::DispatchKey::CUDA);
 }
 
+/// Of all tensors.
+template <typename List> bool haveValues(const List &values) {
+  bool all = true;
+  for (const c10::IValue &value : values)
+    forTensors(value, [&](const at::Tensor &t) {
+      all &= !t.defined() || computesValues(t.nbytes());
+    });
+  return all;
+}
+
 void addRanges(const at::RecordFunction &function, Call &call) {
   auto schema = function.operator_schema();
   auto inputs = function.inputs();
   if (schema)
     call.name = schema->operator_name();
   call.outermost =
-      schema && computesValues() &&
+      schema && computesValues(1) && haveValues(inputs) &&
       std::none_of(calls.begin(), calls.end(),
                    [](const Call &outer) { return outer.outermost; }) &&
       !isComposite(call.name);
@@ -176,7 +186,7 @@ void end(const at::RecordFunction &function, at::ObserverContext *context) {
         gpu.order.access(call.stream, range.begin, range.end, true,
                          call.text + " result");
     });
-  if (!call.outermost)
+  if (!call.outermost || !haveValues(results))
     return;
   try {
     computeOnHost(call.name, call.arguments, results);
@@ -240,10 +250,19 @@ void allocated(const c10::CachingDeviceAllocator::TraceEntry &entry) {
 
 } // namespace
 
-bool computesValues() {
-  static const bool values = std::getenv("DRY_COMPUTE") != nullptr;
-  return values;
+/// The most bytes of a tensor with values.
+static size_t bytesWithValues() {
+  static const size_t bytes = [] {
+    const char *text = std::getenv("DRY_COMPUTE");
+    if (!text)
+      return size_t{0};
+    return std::string(text) == "small" ? size_t{1} << 20 : SIZE_MAX;
+  }();
+  return bytes;
 }
+
+bool computesValues() { return bytesWithValues() == SIZE_MAX; }
+bool computesValues(size_t bytes) { return bytes <= bytesWithValues(); }
 
 const std::string &currentOperator() {
   return calls.empty() ? none : calls.back().text;

@@ -280,6 +280,12 @@ void DryGpu::overwrite(const void *to, size_t bytes) {
   }
 }
 
+/// Copies and fills on the device leave large blocks untouched where nothing
+/// computes their values: the host then never has to find their pages.
+static bool holdsValues(size_t bytes) {
+  return bytes < (1 << 20) || computesValues(bytes);
+}
+
 void DryGpu::copy(void *to, const void *from, size_t bytes,
                   cudaStream_t stream) {
   const bool toDevice = isDevice(to), fromDevice = isDevice(from);
@@ -318,7 +324,8 @@ void DryGpu::copy(void *to, const void *from, size_t bytes,
     copies.push_back(std::move(pending));
     return;
   }
-  std::memmove(to, from, bytes);
+  if (!toDevice || !fromDevice || holdsValues(bytes))
+    std::memmove(to, from, bytes);
   if (!toDevice || !fromDevice) {
     // The driver stages pageable memory: the host waits for copies from the
     // device, and where it copies to it for the staging alone.
@@ -334,7 +341,8 @@ void DryGpu::fill(void *to, int value, size_t bytes, cudaStream_t stream) {
   const Actor on = launch(stream, "fills", nullptr);
   const auto begin = reinterpret_cast<uintptr_t>(to);
   order.access(on, begin, begin + bytes, true, currentOperator() + " fill");
-  std::memset(to, value, bytes);
+  if (!isDevice(to) || holdsValues(bytes))
+    std::memset(to, value, bytes);
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,7 +12,9 @@
 // over the same bytes (Values.cpp), and collectives exchange data.
 //
 //   DRY_REPORT=FILE   the report, JSON, of rank R in FILE.R
-//   DRY_COMPUTE=1     values
+//   DRY_COMPUTE=1     values; =small: of operators over tensors below 1 MiB
+//                     alone. Large blocks are then never touched, and a job of
+//                     any size runs with its real allocations
 //   DRY_DEVICES=N     devices of the machine (default 8)
 //   DRY_MEMORY_GIB=N  of each (default 141)
 //   DRY_ALLOCATIONS=FILE  what torch's allocator gives out and takes back, a
@@ -151,7 +153,10 @@ extern thread_local bool threadQueues;
 void attachAccesses(Actor stream);
 /// Its name, or "".
 const std::string &currentOperator();
+/// Values of every operator are computed.
 bool computesValues();
+/// Values of tensors of at most so many bytes are.
+bool computesValues(size_t bytes);
 /// Poisons what the allocator hands out and takes back, once it exists.
 void watchAllocator();
 
