@@ -135,15 +135,18 @@ public:
     if (trace)
       trace->changes.push_back({now.lane[0], holding, -bytes});
   }
-  /// `bytes` more than now are held for a moment.
-  void transient(Holding holding, int64_t bytes, Pool pool = Pool::Compute) {
+  /// `bytes` more than now, of `parts`, are held for a moment.
+  void transient(Holding holding, int64_t bytes, Pool pool = Pool::Compute,
+                 Recorder::Parts parts = nullptr) {
     if (recorder) {
-      recorder->allocate(holding, bytes, pool, nullptr);
+      recorder->allocate(holding, bytes, pool, parts);
       recorder->free(holding, bytes, pool);
     }
     if (trace && bytes) {
-      trace->changes.push_back({now.lane[0], holding, bytes});
-      trace->changes.push_back({now.lane[0], holding, -bytes});
+      const std::vector<int64_t> whole = {bytes};
+      for (int sign : {1, -1})
+        for (int64_t part : parts ? *parts : whole)
+          trace->changes.push_back({now.lane[0], holding, sign * part});
     }
     note(bytes, holding, pool);
   }

@@ -165,6 +165,7 @@ StepTrace traceStep(const StepModel &model, const Target &target,
     return tracePipeline(model, target, candidate);
   StepLayout layout(model, target);
   layout.prepare(candidate, RankClass::First);
+  layout.listParts(RankClass::First);
   Engine engine;
   EngineTrace seen;
   engine.reset(false);

@@ -286,6 +286,7 @@ void StepLayout::listParts(RankClass rankClass) {
         unit.states.push_back(bytes);
     unit.trained.push_back(static_cast<int>(p));
     unit.held.push_back(sizes.heldGradients);
+    unit.own.push_back(sizes.trainedBytes);
   }
 }
 

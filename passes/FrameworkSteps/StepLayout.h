@@ -68,6 +68,7 @@ struct UnitParts {
   std::vector<int64_t> stored, states, unsharded;
   std::vector<int> trained;  // StepModel::parameters with gradients
   std::vector<int64_t> held; // of these: unsharded, between micro-batches
+  std::vector<int64_t> own;  // of these: the gradient that the rank updates by
 };
 
 /// Picoseconds of what is done with one unit.
@@ -196,11 +197,10 @@ public:
   /// What decoding and encoding that many elements of states takes.
   Picoseconds codingTime(int64_t codedStates) const;
 
-  /// Temporaries of the update: `trained` bytes are the gradients of all.
-  int64_t updateTemporaries(int64_t trained) const {
-    const double lists = candidate->update->cost(candidate->optimizer).lists;
-    return static_cast<int64_t>(lists * static_cast<double>(trained)) +
-           updateTemporary;
+  /// Lists of temporaries of the update, each as large as all gradients that
+  /// this rank updates by.
+  double updateLists() const {
+    return candidate->update->cost(candidate->optimizer).lists;
   }
 
   int64_t rounding = 512;

@@ -348,15 +348,36 @@ void StepRun::runOptimizer(bool onHost) {
       engine.overhead(toPicoseconds(moved / rate), Cause::HostUpdate);
     return;
   }
-  const int64_t temporary = layout.updateTemporaries(trained);
-  if (temporary > 0)
-    engine.transient(Holding::Optimizer, temporary);
+  const auto lists =
+      static_cast<int64_t>(layout.updateLists() * static_cast<double>(trained));
+  if (const int64_t temporary = lists + layout.updateTemporary) {
+    const bool seen = records() || engine.trace;
+    const std::vector<int64_t> parts =
+        seen ? partsOfLists(temporary) : std::vector<int64_t>{};
+    engine.transient(Holding::Optimizer, temporary, Pool::Compute,
+                     seen ? &parts : nullptr);
+  }
   if (candidate.update->habits.oneByOne)
     engine.compute(
         toPicoseconds(plan::oneByOneOperators * static_cast<double>(updates) *
                       layout.target.dispatchSeconds));
   engine.compute(std::max(layout.updateTime(parameters, gradients, stateBytes),
                           layout.codingTime(coded)));
+}
+
+std::vector<int64_t> StepRun::partsOfLists(int64_t bytes) const {
+  std::vector<int64_t> parts;
+  for (double lists = layout.updateLists(); lists >= 1; --lists)
+    for (const UnitParts &unit : layout.parts)
+      for (int64_t own : unit.own) {
+        if (own <= 0 || own > bytes)
+          continue;
+        parts.push_back(own);
+        bytes -= own;
+      }
+  if (bytes > 0)
+    parts.push_back(bytes);
+  return parts;
 }
 
 } // namespace accel

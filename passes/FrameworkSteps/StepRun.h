@@ -113,6 +113,9 @@ protected:
   /// lives there. With `offloadOptimizer` gradients go to the host and
   /// parameters come back.
   void runOptimizer(bool onHost);
+  /// The tensors of lists of temporaries, of `bytes` in all: one of each
+  /// gradient in each list, and what is left in one.
+  std::vector<int64_t> partsOfLists(int64_t bytes) const;
   /// What a call keeps for its backward beside values.
   int64_t savedBytes(int call) const;
   /// The CPU-side of saving a checkpointed call's input on the host.

@@ -58,25 +58,38 @@ std::vector<Piece> piecesOf(const StepTrace &trace) {
   return pieces;
 }
 
-/// Addresses of a segment that grows as it must.
-class Segment {
-public:
-  static constexpr int64_t begin = int64_t(1) << 40;
+constexpr int64_t segmentBegin = int64_t(1) << 40;
 
-  int64_t take(int64_t bytes) {
-    int64_t at = begin;
-    for (const auto &[address, size] : live) {
-      if (address - at >= bytes)
+/// Gives pieces their addresses, the largest first, each as low as pieces that
+/// live beside it let it: all lifetimes are known. Returns the last address.
+int64_t place(std::vector<Piece> &pieces) {
+  std::vector<Piece *> order;
+  for (Piece &piece : pieces)
+    order.push_back(&piece);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Piece *a, const Piece *b) {
+                     const bool stays = a->freed == SIZE_MAX;
+                     if (stays != (b->freed == SIZE_MAX))
+                       return stays;
+                     return a->bytes > b->bytes;
+                   });
+  int64_t end = segmentBegin;
+  std::map<int64_t, std::vector<const Piece *>> placed;
+  for (Piece *piece : order) {
+    int64_t at = segmentBegin;
+    for (const auto &[address, there] : placed) {
+      if (address - at >= piece->bytes)
         break;
-      at = address + size;
+      for (const Piece *other : there)
+        if (other->made < piece->freed && piece->made < other->freed)
+          at = std::max(at, address + other->bytes);
     }
-    live[at] = bytes;
-    end = std::max(end, at + bytes);
-    return at;
+    piece->address = at;
+    placed[at].push_back(piece);
+    end = std::max(end, at + piece->bytes);
   }
-  std::map<int64_t, int64_t> live;
-  int64_t end = begin;
-};
+  return end;
+}
 
 Json framesOf(Holding holding) {
   return Json::array(
@@ -119,7 +132,7 @@ std::string snapshotPickle(const StepTrace &trace, int64_t reservedBytes) {
     made.emplace(pieces[i].made, i);
     freed.emplace(pieces[i].freed, i);
   }
-  Segment segment;
+  const int64_t end = std::max(place(pieces), segmentBegin + reservedBytes);
   Json events = Json::array();
   auto add = [&](const char *action, const Piece &piece, double at) {
     events.push_back({{"action", action},
@@ -131,20 +144,16 @@ std::string snapshotPickle(const StepTrace &trace, int64_t reservedBytes) {
   };
   for (size_t at = 0; at < trace.changes.size(); ++at) {
     const double time = trace.changes[at].at;
-    for (auto [i, end] = made.equal_range(at); i != end; ++i) {
-      Piece &piece = pieces[i->second];
-      piece.address = segment.take(piece.bytes);
-      add("alloc", piece, time);
-    }
-    for (auto [i, end] = freed.equal_range(at); i != end; ++i) {
+    for (auto [i, last] = made.equal_range(at); i != last; ++i)
+      add("alloc", pieces[i->second], time);
+    for (auto [i, last] = freed.equal_range(at); i != last; ++i) {
       const Piece &piece = pieces[i->second];
       add("free_requested", piece, time);
       add("free_completed", piece, time);
-      segment.live.erase(piece.address);
     }
   }
   Json blocks = Json::array();
-  int64_t used = 0, at = Segment::begin;
+  int64_t used = 0, at = segmentBegin;
   auto idle = [&](int64_t until) {
     if (until > at)
       blocks.push_back({{"address", at},
@@ -153,26 +162,25 @@ std::string snapshotPickle(const StepTrace &trace, int64_t reservedBytes) {
                         {"state", "inactive"},
                         {"frames", Json::array()}});
   };
-  std::map<int64_t, Holding> purposes;
+  std::map<int64_t, const Piece *> live;
   for (const Piece &piece : pieces)
     if (piece.freed == SIZE_MAX)
-      purposes[piece.address] = piece.holding;
-  for (const auto &[address, bytes] : segment.live) {
+      live[piece.address] = &piece;
+  for (const auto &[address, piece] : live) {
     idle(address);
     blocks.push_back({{"address", address},
-                      {"size", bytes},
-                      {"requested_size", bytes},
+                      {"size", piece->bytes},
+                      {"requested_size", piece->bytes},
                       {"state", "active_allocated"},
-                      {"frames", framesOf(purposes[address])}});
-    used += bytes;
-    at = address + bytes;
+                      {"frames", framesOf(piece->holding)}});
+    used += piece->bytes;
+    at = address + piece->bytes;
   }
-  segment.end = std::max(segment.end, Segment::begin + reservedBytes);
-  idle(segment.end);
+  idle(end);
   const Json snapshot = {
       {"segments", Json::array({{{"device", 0},
-                                 {"address", Segment::begin},
-                                 {"total_size", segment.end - Segment::begin},
+                                 {"address", segmentBegin},
+                                 {"total_size", end - segmentBegin},
                                  {"allocated_size", used},
                                  {"active_size", used},
                                  {"requested_size", used},
