@@ -324,7 +324,7 @@ void DryGpu::copy(void *to, const void *from, size_t bytes,
     copies.push_back(std::move(pending));
     return;
   }
-  if (!toDevice || !fromDevice || holdsValues(bytes))
+  if (!toDevice || holdsValues(bytes))
     std::memmove(to, from, bytes);
   if (!toDevice || !fromDevice) {
     // The driver stages pageable memory: the host waits for copies from the

@@ -84,7 +84,7 @@ ncclResult_t run(const char *what, Collective kind, const void *from,
                    gpu().order.name(on));
   if (op != ncclSum && op != ncclMax)
     gpu().warn(std::string(what) + ": a reduction that is not modelled");
-  if (computesValues())
+  if (computesValues(std::max(sent, received) * item))
     group.exchange.run(kind, from, sent, to, received, dtype, op == ncclMax);
   return ncclSuccess;
 }
@@ -125,7 +125,7 @@ void runMessages() {
     gpu().collective(group.name + ": " + what + " of " +
                      std::to_string(message.count) + " x " +
                      c10::toString(dtype) + " on " + gpu().order.name(on));
-    if (!computesValues())
+    if (!computesValues(bytes))
       continue;
     if (message.sends)
       group.exchange.send(message.data, bytes, message.peer);
@@ -288,8 +288,9 @@ ncclResult_t ncclBroadcast(const void *from, void *to, size_t count,
   const Exchange &exchange = made(comm).exchange;
   if (exchange.rank() != root)
     return add({false, to, count, type, root, comm, stream});
-  if (computesValues() && from != to)
-    std::memcpy(to, from, count * c10::elementSize(typeOf(type)));
+  const size_t bytes = count * c10::elementSize(typeOf(type));
+  if (computesValues(bytes) && from != to)
+    std::memcpy(to, from, bytes);
   for (int peer = 0; peer < exchange.size(); ++peer)
     if (peer != root)
       add({true, const_cast<void *>(from), count, type, peer, comm, stream});

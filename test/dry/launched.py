@@ -3,8 +3,10 @@
 transformers' Trainer, Accelerate and torch's FSDP2, FSDP1 and DDP, and DeepSpeed's ZeRO where it is
 there, run over the stand-ins (DryGpu.h), with values, two processes; `accel-opt plan` predicts the same files. As in trainer.py,
 cuBLAS gets small workspaces. A model is made on the host, as from_pretrained does, and the peak is
-that of steps behind the first two.
+that of steps behind the first two. Models of 1 and 8 billion parameters ("full") are made without
+values.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -15,7 +17,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "test", "bench"))
 sys.path.insert(0, HERE)
 import gpu_training  # noqa: E402
-from gpu_training_jobs import ATTENTION, job  # noqa: E402
+from gpu_training_jobs import ATTENTION, LLAMA_1B, LLAMA_8B, job  # noqa: E402
 import trainer  # noqa: E402
 
 RANKS = 2
@@ -71,12 +73,20 @@ MODELS = {
     "short": job(trainer.LLAMA, 64, 1, weights="bfloat16"),
     "short-foreach": job(trainer.LLAMA, 64, 1, weights="bfloat16",
                          optim="adamw_torch"),
+    "full-amp": job(LLAMA_1B, 2048, 4),
+    "full-accumulation": job(LLAMA_1B, 2048, 2, gradient_accumulation_steps=2),
+    "full-lora": job(LLAMA_1B, 2048, 4, weights="bfloat16", lora=(8, ATTENTION)),
+    "full-foreach": job(LLAMA_1B, 8192, 4, optim="adamw_torch",
+                        gradient_checkpointing=True),
+    "full-8b": job(LLAMA_8B, 8192, 2, gradient_checkpointing=True),
 }
 JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
         for wrapper, models in (
             ("fsdp2", [m for m in MODELS if not m.startswith("short")]),
-            ("fsdp1", ("amp", "bf16", "tied", "checkpointing")),
-            ("ddp", ("amp", "bf16", "tied", "lora")),
+            ("fsdp1", ("amp", "bf16", "tied", "checkpointing", "full-amp",
+                       "full-foreach")),
+            ("ddp", ("amp", "bf16", "tied", "lora", "full-amp",
+                     "full-accumulation", "full-foreach")),
             ("zero1", ("short", "bf16")),
             ("zero2", ("short", "bf16", "tied", "checkpointing",
                        "short-foreach")),
@@ -86,7 +96,8 @@ JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
             ("zero2-offload", ("short",)), ("zero3-offload", ("short",)))
         for model in models}
 # Of the suite; the others by --all.
-CHOSEN = ("fsdp2-checkpointing", "fsdp1-checkpointing", "ddp-amp",
+CHOSEN = ("fsdp2-full-amp", "fsdp2-full-accumulation", "fsdp2-full-8b",
+          "fsdp1-checkpointing", "fsdp1-full-amp", "ddp-full-foreach",
           "zero2-short", "zero3-short-foreach")
 STEPS, SETTLED = 4, 2
 # Of the backward of a layer in stage 3, not explained yet; of stage 2's copies of a
@@ -106,7 +117,10 @@ def train(here, result):
         arguments = transformers.TrainingArguments(
             **{**json.load(f), "max_steps": STEPS,
                "output_dir": os.path.join(here, "out")})
-    spec, _, model = gpu_training.build(here, "cpu")
+    with (contextlib.nullcontext() if os.environ["DRY_COMPUTE"] == "1"
+          else transformers.initialization.no_init_weights()):
+        spec, _, model = gpu_training.build(here, "cpu")
+    model.tie_weights()  # which is part of what is left out
     held = {}
 
     class Watch(transformers.TrainerCallback):
@@ -159,7 +173,8 @@ def examine(tools, name):
         tools.call([sys.executable, "-m", "accelerate.commands.launch",
                     "--config_file", config, "--main_process_port", "0",
                     __file__, here, result],
-                   {**trainer.stand_ins(tools, RANKS), "DRY_EXCHANGE": exchange,
+                   {**trainer.stand_ins(tools, RANKS, name),
+                    "DRY_EXCHANGE": exchange,
                     **({"DS_ACCELERATOR": "cuda", "PYTHONPATH": DEEPSPEED}
                        if deepspeed else {})})
     finally:
@@ -182,8 +197,7 @@ def examine(tools, name):
     # one with the most.
     if deepspeed:
         held = [max(held, key=lambda rank: rank["requested"])]
-    return [trainer.compare(plan["memory"], rank,
-                            trainer.TOLERANCE + KNOWN.get(name, 0))
+    return [trainer.compare(name, plan["memory"], rank, KNOWN.get(name, 0))
             for rank in held][0]
 
 
