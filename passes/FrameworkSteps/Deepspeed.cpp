@@ -15,12 +15,12 @@
 // ZeRO++ adds is in DeepspeedPlus.h. As release 0.19.8.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/DeepspeedPartitions.h"
 #include "passes/FrameworkSteps/DeepspeedPlus.h"
 #include "passes/FrameworkSteps/DeepspeedTrace.h"
 #include "passes/FrameworkSteps/StepRun.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace accel {
@@ -53,7 +53,6 @@ protected:
     plus = DeepspeedPlus(layout, candidate);
     hasSecondary = false;
     largestGroup = 0;
-    groups = {};
     std::vector<DeepspeedTrace::Unit> traced(sizes.size());
     int64_t trainable = 0, subGroup[2] = {};
     for (size_t p = 0; p < model.parameters.size(); ++p) {
@@ -77,8 +76,7 @@ protected:
         trainable += numel;
         largest = std::max(largest, numel);
         plus.addGradient(candidate.unitOf[p], parameter);
-        const int g = groupOf(parameter);
-        groups[g].numel += numel;
+        const int g = DeepspeedPartitions::groupOf(parameter);
         // A sub-group is closed by the parameter that fills it.
         subGroup[g] += (numel + ranks() - 1) / ranks();
         largestGroup = std::max(largestGroup, subGroup[g]);
@@ -95,8 +93,16 @@ protected:
     if (gathers())
       holdSecondary(plus.frozenSecondary());
     partition = stage() == 0 ? trainable : (trainable + ranks() - 1) / ranks();
-    if (stage() == 1 || stage() == 2)
-      partitionGroups();
+    if (stage() == 1 || stage() == 2) {
+      parted = DeepspeedPartitions::of(model, candidate.unitOf, sizes.size(),
+                                       ranks());
+      partition = parted.elements();
+    }
+    // What offloaded gradients are added up in
+    // (temp_grad_buffer_for_gpu_offload) is there from the start, as large as
+    // the largest parameter.
+    if (gradientsToHost())
+      engine.alloc(Holding::Buffers, layout.round(largest * item));
     if (gathers())
       trace = DeepspeedTrace(layout, candidate, std::move(traced));
     int64_t states = 0;
@@ -148,37 +154,6 @@ protected:
     bucketsThere = true;
     for (int i = 0; i < buckets; ++i)
       engine.alloc(Holding::Buffers, bucketBytes);
-  }
-
-  /// Of the optimizer: matrices, then what has no weight decay (the groups of
-  /// transformers' Trainer and of most training loops).
-  static int groupOf(const StepParameter &parameter) {
-    return parameter.shape.size() < 2 ? 1 : 0;
-  }
-
-  /// Stages 1 and 2 flatten each group, and pad it to two elements a rank. A
-  /// rank keeps the whole gradient of a parameter of which it has a part
-  /// (copy_grads_in_partition); this is the rank with the most.
-  void partitionGroups() {
-    partition = 0;
-    for (Group &g : groups) {
-      g.partition = (g.numel + 2 * ranks() - 1) / (2 * ranks()) * 2;
-      partition += g.partition;
-    }
-    std::vector<int64_t> kept(ranks());
-    int64_t at[2] = {};
-    for (const StepParameter &parameter : model.parameters) {
-      if (!parameter.trainable)
-        continue;
-      const int g = groupOf(parameter);
-      const int64_t numel = parameter.storedNumel();
-      const int64_t first = at[g] / groups[g].partition;
-      const int64_t last = (at[g] + numel - 1) / groups[g].partition;
-      for (int64_t r = first; r <= last && r < ranks(); ++r)
-        kept[r] += numel;
-      at[g] += numel;
-    }
-    keptGradients = *std::max_element(kept.begin(), kept.end());
   }
 
   bool gathers() const { return stage() == 3 && ranks() > 1; }
@@ -336,6 +311,11 @@ protected:
     const auto bytes = static_cast<double>(sizes[u].gradients);
     engine.overhead(layout.copyTime(2 * bytes), Cause::Reduce);
     freeGradientsOf(u, layout.units[u].gradients);
+    if (gradientsToHost() && microBatch.last)
+      convertForHost(
+          parted.pieces[u],
+          bytes / static_cast<double>(plan::itemSize(candidate.dtypes.compute) *
+                                      ranks()));
     Picoseconds done = engine.transfer(
         Lane::Reduce, Wire::Shard,
         toPicoseconds(collectiveSeconds(
@@ -359,13 +339,43 @@ protected:
                                           layout.replicas, own)),
           done, own);
     if (candidate.offloadOptimizer || candidate.offloadParameters)
-      done = engine.run(Lane::HostOut, layout.hostTime(own), done);
+      done = engine.run(Lane::HostOut, layout.hostTime(hostBytesOf(own)), done);
     else if (keepsPartition()) {
       copied += sizes[u].gradients / plan::itemSize(candidate.dtypes.compute);
       if (copied > candidate.zero.reduceBucket)
         holdPartition();
     }
     engine.event(reduced) = std::max(engine.event(reduced), done);
+  }
+
+  /// Of `bytes` of gradients, what goes to the host: stages 1 and 2 convert
+  /// them first.
+  double hostBytesOf(double bytes) const {
+    return gradientsToHost() ? bytes * 4 /
+                                   static_cast<double>(
+                                       plan::itemSize(candidate.dtypes.compute))
+                             : bytes;
+  }
+  /// Stages 1 and 2 with the optimizer on the host.
+  bool gradientsToHost() const {
+    return (stage() == 1 || stage() == 2) && candidate.offloadOptimizer;
+  }
+  /// Of each gradient that leaves for the host the norm is taken, of a copy in
+  /// fp64 (set_norm_for_param_grad_in_gpu), and it goes as fp32
+  /// (async_inplace_copy_grad_to_fp32_buffer_from_gpu). One that is larger than
+  /// a bucket is a tensor of its own meanwhile; in stage 1 all still are.
+  void convertForHost(const DeepspeedPartitions::Piece &piece,
+                      double elements) {
+    const int64_t item = plan::itemSize(candidate.dtypes.compute);
+    const int64_t own = stage() == 2 && piece.of > candidate.zero.reduceBucket
+                            ? layout.round(piece.of * item)
+                            : int64_t{0};
+    engine.alloc(Holding::Gradients, own);
+    engine.transient(Holding::Gradients, layout.round(piece.elements * 8));
+    engine.free(Holding::Gradients, own);
+    engine.overhead(
+        layout.copyTime(elements * static_cast<double>(2 * item + 20)),
+        Cause::Reduce);
   }
 
   /// The first bucket that is reduced makes room for all gradients that this
@@ -379,7 +389,7 @@ protected:
   }
   /// The gradients that a rank keeps in stages 1 and 2.
   int64_t partitionBytes() const {
-    return layout.round(keptGradients *
+    return layout.round(parted.keptGradients *
                         plan::itemSize(candidate.dtypes.compute));
   }
 
@@ -396,9 +406,16 @@ protected:
       if (stage() == 2 && !microBatch.first)
         freePartition();
     }
-    // All of stage 1 have passed through the buckets.
-    if (stage() == 1 && microBatch.last && !reducesInBackward())
+    // All of stage 1 have passed through the buckets, the largest while the
+    // others were there.
+    if (stage() == 1 && microBatch.last && !reducesInBackward()) {
+      if (gradientsToHost()) {
+        const auto own = static_cast<double>(partition);
+        convertForHost(parted.largestPiece(), own);
+        engine.overhead(layout.hostTime(4 * own), Cause::HostOut);
+      }
       freeAllGradients();
+    }
     for (int i = 0; stage() < 3 && i < buckets; ++i)
       engine.free(Holding::Buffers, bucketBytes);
     if (stage() <= 1 && !reducesInBackward() && microBatch.last &&
@@ -448,9 +465,11 @@ protected:
       // converted to fp32, which copies what has 16 bits. All gradients that
       // a rank keeps are one tensor, which the last group frees.
       const bool converts = dtypes.compute != plan::DType::F32;
-      const bool apart = frees && groups[0].numel > 0 && groups[1].numel > 0;
+      const bool apart =
+          frees && parted.groups[0].numel > 0 && parted.groups[1].numel > 0;
       for (int g = 0; g < (apart ? 2 : 1); ++g) {
-        const int64_t part = apart ? groups[g].partition : updatedAtOnce();
+        const int64_t part =
+            apart ? parted.groups[g].partition : updatedAtOnce();
         const int64_t flat = flattens ? layout.round(part * item) : int64_t{0};
         const int64_t wide =
             candidate.holdsMasterCopy() ? layout.round(part * 4) : int64_t{0};
@@ -553,12 +572,7 @@ protected:
   std::vector<Sizes> sizes; // by unit
   DeepspeedTrace trace;     // of stage 3
   int ahead = 0; // its steps behind the present one that are gathered, or start
-  /// A group of the optimizer: its trained elements, and this rank's.
-  struct Group {
-    int64_t numel = 0, partition = 0;
-  };
-  std::array<Group, 2> groups;
-  int64_t keptGradients = 0; // elements, of parameters with a part here
+  DeepspeedPartitions parted; // of stages 1 and 2
   bool bucketsThere = false;
   DeepspeedPlus plus;
   bool hasSecondary = false;

@@ -58,13 +58,14 @@ TEST(Executors, DeepspeedsOwnEstimates) {
   };
   constexpr double printed = 0.005;
   // Stage 2: 4 P + 16 P / N; two of the four are the gradients, here a bucket
-  // that all of them fit in. With offload, the parameters alone.
+  // that all of them fit in. With offload, the parameters, and a buffer for the
+  // largest gradient, which the table leaves out.
   // A rank keeps the gradients of twelve layers, of which it has 11.1.
   StepPrediction p = predict(2, 2851000000, false, false);
   const double kept = 2 * 12 * 32e6 / gib;
   EXPECT_NEAR(p.peakBytes / gib - kept + 2 * partition, 15.93, printed);
   p = predict(2, 0, true, false);
-  EXPECT_NEAR(p.persistentBytes / gib, 5.31, printed);
+  EXPECT_NEAR(p.persistentBytes / gib - 2 * 32e6 / gib, 5.31, printed);
   // Times 1.5, for the node: 16 P. The table has max(4 N, 16) P, for models
   // that each rank has in fp32 at first.
   EXPECT_NEAR(1.5 * p.hostBytes * ranks / gib * 2, 127.45, 0.01);
