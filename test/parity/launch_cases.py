@@ -1,4 +1,5 @@
 """How accel-run is started, and how it ends when something is wrong."""
+import json
 import os
 import shutil
 import signal
@@ -35,8 +36,48 @@ def torchrun(context):
                  "--no-python", "--nproc-per-node", "2", "--master-port",
                  # torchrun's parser would take --log for --log-dir.
                  str(free_port()), "--", context.binary("accel-run"),
-                 context.path("plan.json"), "--log", context.path("t.jsonl")])
+                 context.path("plan.json"), "--log", context.path("t.jsonl"),
+                 "--summary", context.path("summary.json")])
     check(losses(context, "t.jsonl") == want, "other losses than with --nproc")
+    with open(context.path("summary.json"), encoding="utf-8") as f:
+        held = json.load(f)["measured"]["max_rss_bytes"]
+    # The system counts a process from what started it: Python with torch.
+    check(50e6 < held < 350e6, f"{held} bytes resident, as torchrun has")
+
+
+def restarted(context):
+    """torchrun starts all ranks again where one is lost; they go on from the
+    last checkpoint, and the losses are those of a run that lost none."""
+    make(context, steps=150, checkpoint_every=20, tokens=20000)
+    want = expected_losses(context)
+    environment = harness.clean_environment()
+    environment["ACCEL_RUN_SILENCE_S"] = "4"
+    log = context.path("t.jsonl")
+    with open(context.path("torchrun.out"), "w") as output:
+        agent = subprocess.Popen(
+            [os.path.join(os.path.dirname(sys.executable), "torchrun"),
+             "--max-restarts", "1", "--monitor-interval", "0.2", "--no-python",
+             "--nproc-per-node", "2", "--master-port", str(free_port()), "--",
+             context.binary("accel-run"), context.path("plan.json"),
+             "--resume", "auto", "--log", log], stdout=output, stderr=output,
+            stdin=subprocess.DEVNULL, env=environment)
+    try:
+        deadline = time.time() + 60
+        while not os.path.exists(log) or len(harness.read_log(log)) < 50:
+            check(time.time() < deadline and agent.poll() is None,
+                  "it did not start to train")
+            time.sleep(0.02)
+        os.kill(children(agent.pid)[-1], signal.SIGKILL)
+        code = agent.wait(120)
+    finally:
+        agent.kill()
+    with open(context.path("torchrun.out")) as f:
+        text = f.read()
+    check(code == 0, f"exit code {code}:\n{text[-2000:]}")
+    check("continues from" in text, text[-2000:])
+    steps = [line["step"] for line in harness.read_log(log)]
+    check(steps == list(range(1, 151)), f"steps {steps}")
+    check(losses(context, "t.jsonl") == want, "other losses than unbroken")
 
 
 def free_port():
@@ -156,6 +197,7 @@ def overwrite_token(context):
 
 CASES = [
     ("torchrun", torchrun),
+    ("torchrun-max-restarts", restarted),
     ("rank-environment",
      by_environment({"RANK": "{rank}", "WORLD_SIZE": "2",
                      "LOCAL_RANK": "{rank}"})),

@@ -10,16 +10,26 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <sys/resource.h>
 
 namespace accel::run {
+
+int64_t maxRssBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:"))
+      return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024; // "N kB"
+  return 0;
+}
 
 Usage Usage::now() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   auto seconds = [](const timeval &t) { return t.tv_sec + t.tv_usec * 1e-6; };
   return {seconds(usage.ru_utime) + seconds(usage.ru_stime),
-          usage.ru_minflt + usage.ru_majflt, usage.ru_maxrss * 1024};
+          usage.ru_minflt + usage.ru_majflt};
 }
 
 double median(std::vector<double> values) {

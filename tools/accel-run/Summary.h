@@ -17,9 +17,13 @@ namespace accel::run {
 struct Usage {
   double cpuSeconds = 0;
   int64_t pageFaults = 0; // minor and major
-  int64_t maxRssBytes = 0;
   static Usage now();
 };
+
+/// The most bytes that this program has had in memory; 0 where the system does
+/// not tell. That of getrusage begins with what the program had that started
+/// it, torchrun's Python.
+int64_t maxRssBytes();
 
 /// How a rank of a pipeline's stage spent a step that was profiled, in seconds.
 /// The rest of the step is bubble.

@@ -294,7 +294,7 @@ void Trainer::finish() {
   measured.pageFaultsPerStep = after(stepFaults);
   const std::vector<double> all =
       groups.gather({static_cast<double>(executor.ownPeak().bytes),
-                     static_cast<double>(Usage::now().maxRssBytes),
+                     static_cast<double>(maxRssBytes()),
                      static_cast<double>(device.reservedPeak())});
   measured.hostBytes = device.hostBytes();
   if (const DiskStates *disk = executor.diskStates()) {
