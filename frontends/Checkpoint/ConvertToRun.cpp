@@ -150,15 +150,17 @@ private:
       diagnostics.error("write-failed", path, std::strerror(errno));
       return false;
     }
-    Json json = {{"format", 2},
-                 {"run", runName},
-                 {"step", converted.steps},
-                 {"micro_batches", samples},
-                 {"micro_batch_size", 1},
-                 {"optimizer_steps", double(converted.steps)},
-                 // Of torch's GradScaler.
-                 {"scaler", {{"scale", 65536.0}, {"good_steps", 0}}},
-                 {"ranks", 1}};
+    // Without one, that which torch's GradScaler begins with.
+    const LossScale scale = trained.scale.value_or(LossScale());
+    Json json = {
+        {"format", 2},
+        {"run", runName},
+        {"step", converted.steps},
+        {"micro_batches", samples},
+        {"micro_batch_size", 1},
+        {"optimizer_steps", double(converted.steps)},
+        {"scaler", {{"scale", scale.scale}, {"good_steps", scale.goodSteps}}},
+        {"ranks", 1}};
     json["files"] = {{{"name", shardName},
                       {"bytes", bytes},
                       {"sha256", digest.hexDigest()}}};

@@ -143,7 +143,8 @@ private:
     } else if (name.ends_with(".safetensors")) {
       if (!takeSafetensors(path, part))
         return false;
-    } else if (name.ends_with(".bin") && name != "training_args.bin" &&
+    } else if (((name.ends_with(".bin") && name != "training_args.bin") ||
+                name == "optimizer.pt") &&
                isTorchSave(path)) {
       part.meaning = "torch.save";
       if (!readTorchSave(path.string(), part, diagnostics))

@@ -4,12 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Trained.h"
+#include "frontends/Checkpoint/NumberedStates.h"
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/Zero.h"
+#include "runtime/plan/Plan.h"
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 namespace accel::checkpoint {
 
@@ -20,14 +25,16 @@ constexpr double maxSteps = 1 << 24;
 
 class TrainedReader {
 public:
-  TrainedReader(const Checkpoint &read, DiagnosticEngine &diagnostics)
-      : read(read), diagnostics(diagnostics), reader(diagnostics) {}
+  TrainedReader(const Checkpoint &read, const plan::Plan *plan,
+                DiagnosticEngine &diagnostics)
+      : read(read), plan(plan), diagnostics(diagnostics), reader(diagnostics) {}
 
   std::optional<Trained> run() {
     const bool good =
         read.format == FolderFormat::AccelRun ? takeRunShards() : takeParts();
-    if (!good)
+    if (!good || !takeScale())
       return std::nullopt;
+    leaveBehind();
     return std::move(trained);
   }
 
@@ -85,9 +92,8 @@ private:
       zero |= part.zero != nullptr;
       if (part.zero)
         continue;
-      for (const Tensor &tensor : part.tensors)
-        if (isState(tensor.path) && !takeState(tensor))
-          return false;
+      if (!takeStates(part))
+        return false;
     }
     return !zero || takeZeroStates();
   }
@@ -112,10 +118,49 @@ private:
     return true;
   }
 
-  bool takeState(const Tensor &tensor) {
-    const std::string &name = tensor.path[tensor.path.size() - 2];
-    const std::string &kind = tensor.path.back();
+  bool takeStates(const Part &part) {
+    std::map<std::string, std::string> names;
+    if (numbersParameters(part)) {
+      if (!plan)
+        return fail("not-supported",
+                    "the optimizer numbers its parameters in place of naming "
+                    "them",
+                    "give the plan of the same job by --plan, which has them "
+                    "in their order");
+      auto numbered = namesOfNumbers(read, part, *plan, diagnostics);
+      if (!numbered)
+        return false;
+      names = std::move(*numbered);
+    }
+    for (const Tensor &tensor : part.tensors) {
+      if (!isState(tensor.path))
+        continue;
+      const std::string &key = tensor.path[tensor.path.size() - 2];
+      const auto found = names.find(key);
+      if (!takeState(tensor, found == names.end() ? key : found->second))
+        return false;
+    }
+    return true;
+  }
+
+  /// A tied parameter may be saved by another of its names.
+  std::map<std::string, TrainedParameter>::iterator
+  findParameter(const std::string &name) {
     auto found = trained.parameters.find(name);
+    if (!plan || found != trained.parameters.end())
+      return found;
+    for (const plan::Parameter &parameter : plan->parameters)
+      if (parameter.fqn == name)
+        for (const std::string &alias : parameter.aliases)
+          if (auto other = trained.parameters.find(alias);
+              other != trained.parameters.end())
+            return other;
+    return found;
+  }
+
+  bool takeState(const Tensor &tensor, const std::string &name) {
+    const std::string &kind = tensor.path.back();
+    auto found = findParameter(name);
     if (found == trained.parameters.end())
       return fail("not-supported",
                   "the optimizer keeps states of '" + printable(name) +
@@ -165,7 +210,44 @@ private:
     return true;
   }
 
+  /// scaler.pt of Accelerate and the Trainer: GradScaler.state_dict().
+  bool takeScale() {
+    const std::string path =
+        (std::filesystem::path(read.folder) / "scaler.pt").string();
+    if (std::none_of(read.parts.begin(), read.parts.end(),
+                     [](const Part &part) { return part.path == "scaler.pt"; }))
+      return true;
+    const auto bytes = readDataPickle(path, diagnostics);
+    if (!bytes)
+      return false;
+    Pickle::Problem problem;
+    const auto pickle = Pickle::parse(*bytes, isSavedName, problem);
+    if (!pickle)
+      return reportPickle(problem, path, diagnostics);
+    const auto scale = pickle->field(pickle->root(), "scale");
+    const auto steps = pickle->field(pickle->root(), "_growth_tracker");
+    const auto good = steps ? pickle->integer(*steps) : std::nullopt;
+    if (!scale || !pickle->is(*scale, Pickle::Kind::Float) || !good ||
+        *good < 0 || !(pickle->at(*scale).real > 0)) {
+      diagnostics.error("invalid-checkpoint", path,
+                        "holds no scale and steps of a GradScaler",
+                        "save the checkpoint again");
+      return false;
+    }
+    trained.scale = LossScale{pickle->at(*scale).real, *good};
+    return true;
+  }
+
+  /// Accelerate's and the Trainer's files that are known by their names alone.
+  void leaveBehind() {
+    for (const Part &part : read.parts)
+      if (part.format == PartFormat::ByName && part.path != "scaler.pt" &&
+          part.path != "latest")
+        trained.leftBehind[part.meaning].push_back(part.path);
+  }
+
   const Checkpoint &read;
+  const plan::Plan *plan;
   DiagnosticEngine &diagnostics;
   PieceReader reader;
   Trained trained;
@@ -174,8 +256,9 @@ private:
 } // namespace
 
 std::optional<Trained> readTrained(const Checkpoint &read,
+                                   const plan::Plan *plan,
                                    DiagnosticEngine &diagnostics) {
-  return TrainedReader(read, diagnostics).run();
+  return TrainedReader(read, plan, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

@@ -15,6 +15,10 @@
 
 #include "frontends/Checkpoint/Merge.h"
 
+namespace accel::plan {
+struct Plan;
+}
+
 namespace accel::checkpoint {
 
 struct TrainedParameter {
@@ -22,17 +26,29 @@ struct TrainedParameter {
   std::map<std::string, const Tensor *> states; // by name: "exp_avg"
 };
 
+struct LossScale {
+  double scale = 65536;
+  int64_t goodSteps = 0; // since it last changed
+};
+
 struct Trained {
   std::map<std::string, TrainedParameter> parameters;
   /// Steps of the optimizer; none where it keeps no states, and says none.
   std::optional<int64_t> steps;
   std::vector<const Tensor *> buffers; // of the model, as it saves them
-  Merged owner;                        // of tensors that no file holds as one
+  /// Of torch's GradScaler, where there is one.
+  std::optional<LossScale> scale;
+  /// What is there and goes on nowhere: "random states of a rank
+  /// (Accelerate)" -> its files.
+  std::map<std::string, std::vector<std::string>> leftBehind;
+  Merged owner; // of tensors that no file holds as one
 };
 
 /// Reports and returns nothing where weights are missing, or states are of
-/// parameters that have no name.
+/// parameters that have no name. `plan`, where it is not null, names those that
+/// the optimizer numbers.
 std::optional<Trained> readTrained(const Checkpoint &read,
+                                   const plan::Plan *plan,
                                    DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint

@@ -3,9 +3,11 @@ model or from a save_state folder, and saves one.
 
   torchrun --nproc-per-node N accelerate_resume.py JOB.yaml LOG FIRST LAST
            [--load FOLDER] [--save FOLDER --at STEP] [--full]
+           [--as fsdp2|fsdp1|ddp]
 
 Steps FIRST + 1 to LAST, on the samples that accel-run takes there; rank 0 logs
-a JSON line a step. `--full`: FULL_STATE_DICT.
+a JSON line a step. `--full`: FULL_STATE_DICT. A scheduler is saved beside what
+DDP and FSDP1 train.
 """
 import argparse
 import json
@@ -25,6 +27,7 @@ def main():
     parser.add_argument("--save")
     parser.add_argument("--at", type=int)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--as", dest="kind", default="fsdp2")
     args = parser.parse_args()
 
     import torch
@@ -39,23 +42,35 @@ def main():
     with open(args.job, encoding="utf-8") as f:
         job = yaml.safe_load(f)
     folder = os.path.dirname(os.path.abspath(args.job))
-    plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=2, auto_wrap_policy="transformer_based_wrap",
+    plugin = None if args.kind == "ddp" else FullyShardedDataParallelPlugin(
+        fsdp_version=int(args.kind[-1]), auto_wrap_policy="transformer_based_wrap",
         transformer_cls_names_to_wrap=job["accelerate"]["fsdp_config"]
         ["fsdp_transformer_layer_cls_to_wrap"].split(","),
         state_dict_type="FULL_STATE_DICT" if args.full else "SHARDED_STATE_DICT",
         cpu_ram_efficient_loading=False)
     accelerator = Accelerator(cpu=True, fsdp_plugin=plugin)
-    # Accelerate takes FSDP on accelerators only: all else of it works on CPUs.
-    for state in (accelerator.state, PartialState()):
-        state._shared_state["distributed_type"] = DistributedType.FSDP
-    accelerator.state.fsdp_plugin = plugin
+    if plugin:
+        # Accelerate takes FSDP on accelerators only: all else of it works on
+        # CPUs, whose index FSDP1 compares with none.
+        for state in (accelerator.state, PartialState()):
+            state._shared_state["distributed_type"] = DistributedType.FSDP
+        accelerator.state.fsdp_plugin = plugin
+        import torch.distributed.fsdp._init_utils as fsdp1
+        fsdp1._get_device_from_device_id = lambda *_, **__: None
     model = fsdp2.load_model(transformers, os.path.join(folder, job["model"]),
                              False, dtype=torch.float32)
     model.config.use_cache = False
     model.train()
-    optimizer = fsdp2.make_optimizer(model, job)
-    model, optimizer = accelerator.prepare(model, optimizer)
+    if args.kind == "fsdp1":
+        # It makes flat parameters, from which an optimizer is made.
+        model = accelerator.prepare(model)
+        optimizer = accelerator.prepare(fsdp2.make_optimizer(model, job))
+    else:
+        optimizer = fsdp2.make_optimizer(model, job)
+        model, optimizer = accelerator.prepare(model, optimizer)
+    if args.kind != "fsdp2":
+        accelerator.prepare(torch.optim.lr_scheduler.LambdaLR(
+            optimizer.optimizer, lambda _: 1.0))
     if args.load:
         groups = [(g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
         accelerator.load_state(args.load)

@@ -60,6 +60,106 @@ def from_accelerate(*options):
     return case
 
 
+GROUPS = [{"match": "norm", "weight_decay": 0.0}]
+
+
+def resumed(context, folder, want, ranks, *options):
+    """accel-run goes on behind step HALF from what `folder` becomes, with the
+    losses `want`; what convert says."""
+    os.makedirs(context.path("from"), exist_ok=True)
+    made = context.path("from", f"step-{HALF:08}")
+    answer = convert(context, folder, made, "accel-run", "--samples",
+                     str(HALF * ranks * 2), *options)["converted"]
+    got = harness.execute(context, context.path("plan.json"), ranks,
+                          context.path("run.jsonl"), "--resume", made)
+    check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
+    return answer, harness.compare_logs(got, want[HALF:], "loss", 1e-6)
+
+
+def from_ddp(context):
+    """Its optimizer numbers parameters, in groups that are not the plan's first
+    and second; the schedule and random states stay behind, and are named."""
+    jobs.make_job(context.path(), jobs.MODELS["tied"], kind="ddp", ranks=2,
+                  steps=STEPS, groups=GROUPS)
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    state = context.path("state")
+    want = accelerated(context, "accelerate.jsonl", 0, STEPS, "--save", state,
+                       "--at", HALF, "--as", "ddp")
+    finding = convert(context, state, context.path("no"), "accel-run",
+                      "--samples", "8", expect=4)["diagnostics"][0]
+    check("numbers its parameters" in finding["message"], finding)
+    answer, loss = resumed(context, state, want, 2, "--plan", plan)
+    left = {key: sorted(files) for key, files in answer["left_behind"].items()}
+    check(left == {
+        "learning-rate schedule (Accelerate)": ["scheduler.bin"],
+        "random states of a rank (Accelerate)":
+            ["random_states_0.pkl", "random_states_1.pkl"]}, left)
+    # Another plan's groups, and another model.
+    for name, model, groups, words in (
+            ("groups", "tied", [{"match": "mlp", "weight_decay": 0.0}],
+             "7 and 22 parameters in its groups, and the plan 20 and 9"),
+            ("model", "gqa", GROUPS, "7 and 22 parameters")):
+        other = context.path("other-" + name)
+        os.makedirs(other)
+        jobs.make_job(other, jobs.MODELS[model], kind="ddp", ranks=2,
+                      steps=STEPS, groups=groups)
+        harness.plan(context, os.path.join(other, "job.yaml"),
+                     os.path.join(other, "plan.json"))
+        finding = convert(context, state, context.path("no"), "accel-run",
+                          "--samples", "8", "--plan",
+                          os.path.join(other, "plan.json"),
+                          expect=1)["diagnostics"][0]
+        check(words in finding["message"], f"{name}: {finding}")
+    check(not os.path.exists(context.path("no")), "something is left")
+    # A loss scale is carried.
+    import torch
+    scaler = torch.amp.GradScaler("cpu", init_scale=4096.0)
+    torch.save({**scaler.state_dict(), "_growth_tracker": 7},
+               os.path.join(state, "scaler.pt"))
+    convert(context, state, context.path("scaled"), "accel-run", "--samples", "8",
+            "--plan", plan)
+    with open(context.path("scaled", "state.json"), encoding="utf-8") as f:
+        check(json.load(f)["scaler"] == {"scale": 4096.0, "good_steps": 7},
+              "the loss scale is not carried")
+    torch.save({"scale": -1.0, "_growth_tracker": 7},
+               os.path.join(state, "scaler.pt"))
+    finding = convert(context, state, context.path("no"), "accel-run",
+                      "--samples", "8", "--plan", plan,
+                      expect=1)["diagnostics"][0]
+    check("GradScaler" in finding["message"], finding)
+    return f"losses after {HALF} steps of DDP: {loss:.1e}"
+
+
+def from_trainer(context):
+    """optimizer.pt of transformers' Trainer, with its groups by weight decay."""
+    jobs.make_job(context.path(), jobs.MODELS["gqa"], kind="single", ranks=1,
+                  steps=STEPS, groups=GROUPS)
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    harness.run([sys.executable, os.path.join(harness.HERE, "trainer_writer.py"),
+                 context.path("job.yaml"), context.path("trainer.jsonl"),
+                 context.path("trainer"), str(STEPS), str(HALF)])
+    want = harness.read_log(context.path("trainer.jsonl"))
+    answer, loss = resumed(context, context.path("trainer", f"checkpoint-{HALF}"),
+                           want, 1, "--plan", plan)
+    check("learning-rate schedule (Trainer)" in answer["left_behind"], answer)
+    return f"losses after {HALF} steps of the Trainer: {loss:.1e}"
+
+
+def from_fsdp1(*options):
+    """Flat parameters, which have names all the same."""
+    def case(context):
+        job(context)
+        state = context.path("state")
+        want = accelerated(context, "accelerate.jsonl", 0, STEPS, "--save", state,
+                           "--at", HALF, "--as", "fsdp1", *options)
+        _, loss = resumed(context, state, want, 2)
+        return f"losses after {HALF} steps of FSDP1: {loss:.1e}"
+
+    return case
+
+
 def refused(context):
     """What cannot be resumed is named, and nothing is left."""
     import torch
@@ -85,7 +185,7 @@ def refused(context):
         return {"step": torch.tensor(float(step)), "exp_avg": torch.zeros(shape)}
 
     saved("numbered", {0: state(1, (3, 2))})
-    finding("numbered", "not-supported", "'0'", "no parameter")
+    finding("numbered", "not-supported", "numbers its parameters")
     saved("steps", {"w": state(1, (3, 2)), "v": state(2, (4,))})
     finding("steps", "not-supported", "1 steps of one parameter and 2")
     saved("half", {"w": state(1.5, (3, 2))})
@@ -248,15 +348,18 @@ def large(context):
     return f"{peak / 1024:.0f} MiB of host memory for 381 MiB"
 
 
-NORMS = [{"match": "norm", "weight_decay": 0.0}]
 CASES = [
     ("convert-to-accelerate", to_accelerate),
-    ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=NORMS)),
+    ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=GROUPS)),
     ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
-                                  groups=NORMS)),
+                                  groups=GROUPS)),
     ("convert-torch-to-dcp", torch_to_dcp),
     ("convert-memory", large),
     ("convert-from-accelerate", from_accelerate()),
     ("convert-from-accelerate-full", from_accelerate("--full")),
+    ("convert-from-fsdp1", from_fsdp1()),
+    ("convert-from-fsdp1-full", from_fsdp1("--full")),
+    ("convert-from-ddp", from_ddp),
+    ("convert-from-trainer", from_trainer),
     ("convert-refused", refused),
 ]

@@ -78,24 +78,30 @@ struct ConvertArguments {
 
 std::optional<checkpoint::Converted>
 convertTrained(const checkpoint::Trained &trained, const std::string &output,
-               const ConvertArguments &arguments,
+               const ConvertArguments &arguments, const plan::Plan *plan,
                const std::function<void(int64_t)> &done,
                DiagnosticEngine &engine) {
   if (arguments.to == Resumer::AccelRun)
     return checkpoint::convertToRun(trained, arguments.samples, output, done,
                                     engine);
-  plan::Plan plan;
-  std::string error;
-  if (!arguments.plan.empty() && !plan::readPlan(arguments.plan, plan, error)) {
-    engine.error("invalid-plan", "", error);
-    return std::nullopt;
-  }
   return checkpoint::convertToDcp(trained, arguments.to == Resumer::Accelerate,
-                                  arguments.plan.empty() ? nullptr : &plan,
-                                  output, done, engine);
+                                  plan, output, done, engine);
+}
+
+/// "random states of a rank (random_states_0.pkl and 1 more)"
+std::string leftBehindText(const checkpoint::Trained &trained) {
+  std::string text;
+  for (const auto &[meaning, files] : trained.leftBehind)
+    text += (text.empty() ? "" : ", ") + meaning.substr(0, meaning.find(" (")) +
+            " (" + printablePath(files.front()) +
+            (files.size() > 1
+                 ? " and " + std::to_string(files.size() - 1) + " more)"
+                 : ")");
+  return text;
 }
 
 std::string convertJson(const std::optional<checkpoint::Converted> &converted,
+                        const std::optional<checkpoint::Trained> &trained,
                         const std::string &output,
                         const DiagnosticEngine &engine) {
   using Json = nlohmann::ordered_json;
@@ -106,7 +112,8 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
             {"states", converted->states},
             {"steps", converted->steps},
             {"bytes", converted->bytes},
-            {"files", converted->files}};
+            {"files", converted->files},
+            {"left_behind", trained->leftBehind}};
   return "{\"converted\": " +
          json.dump(1, ' ', false, Json::error_handler_t::replace) +
          ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
@@ -116,10 +123,17 @@ int convert(const std::string &folder, const std::string &output,
             const ConvertArguments &arguments, ReportFormat format) {
   DiagnosticEngine engine;
   std::optional<checkpoint::Converted> converted;
-  const auto read = checkpoint::readCheckpoint(folder, engine);
+  plan::Plan plan;
+  std::string error;
+  const bool planned = !arguments.plan.empty();
+  if (planned && !plan::readPlan(arguments.plan, plan, error))
+    engine.error("invalid-plan", "", error);
+  std::optional<checkpoint::Checkpoint> read;
+  if (!engine.hasErrors())
+    read = checkpoint::readCheckpoint(folder, engine);
   std::optional<checkpoint::Trained> trained;
   if (read)
-    trained = checkpoint::readTrained(*read, engine);
+    trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
   if (trained) {
     int64_t bytes = 0;
     for (const auto &[name, parameter] : trained->parameters) {
@@ -129,10 +143,11 @@ int convert(const std::string &folder, const std::string &output,
     }
     MergeProgress progress(std::max<int64_t>(1, bytes));
     converted =
-        convertTrained(*trained, output, arguments, std::ref(progress), engine);
+        convertTrained(*trained, output, arguments, planned ? &plan : nullptr,
+                       std::ref(progress), engine);
   }
   if (format == ReportFormat::Json) {
-    std::fputs(convertJson(converted, output, engine).c_str(), stdout);
+    std::fputs(convertJson(converted, trained, output, engine).c_str(), stdout);
     return static_cast<int>(engine.outcome());
   }
   if (converted)
@@ -143,6 +158,8 @@ int convert(const std::string &folder, const std::string &output,
                 static_cast<long long>(converted->parameters),
                 static_cast<long long>(converted->states),
                 formatBytes(converted->bytes).c_str());
+  if (converted && !trained->leftBehind.empty())
+    std::printf("  not carried: %s\n", leftBehindText(*trained).c_str());
   printFindings(engine);
   return static_cast<int>(engine.outcome());
 }
@@ -209,7 +226,8 @@ int accel::checkpointCommand(int argc, char **argv) {
                    "accel-run goes on behind");
   arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
                    "convert: groups of the optimizer and tied parameters, for "
-                   "accelerate and dcp");
+                   "accelerate and dcp; names of parameters that the optimizer "
+                   "numbers (DDP, the Trainer)");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
@@ -224,14 +242,13 @@ int accel::checkpointCommand(int argc, char **argv) {
   for (const char *name : {"-o", "--max-shard-size", "--dtype", "--to",
                            "--samples", "--plan", "--tensors"}) {
     const std::string_view option(name);
-    const bool own =
-        option == "--tensors"   ? mode == "inspect"
-        : option == "-o"        ? mode != "inspect"
-        : option == "--to"      ? mode == "convert"
-        : option == "--samples" ? conversion.to == Resumer::AccelRun
-        : option == "--plan"    ? conversion.to == Resumer::Accelerate ||
-                                      conversion.to == Resumer::TorchDcp
-                                : weights;
+    const bool own = option == "--tensors" ? mode == "inspect"
+                     : option == "-o"      ? mode != "inspect"
+                     : option == "--to"    ? mode == "convert"
+                     : option == "--samples"
+                         ? conversion.to == Resumer::AccelRun
+                     : option == "--plan" ? mode == "convert" && !weights
+                                          : weights;
     if (!own && arguments.given(name))
       return arguments.usageError(
           std::string(name) + " is not of " + mode +

@@ -1,0 +1,39 @@
+//===- NumberedStates.h - States of parameters by number --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// torch's optimizers number their parameters in place of naming them: those of
+// the first group, then those of the next, each as model.named_parameters() has
+// them. So save DDP and a single process under Accelerate (optimizer.bin) and
+// transformers' Trainer (optimizer.pt). A plan has the names in this order.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_NUMBEREDSTATES_H
+#define ACCEL_FRONTENDS_CHECKPOINT_NUMBEREDSTATES_H
+
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <map>
+
+namespace accel::plan {
+struct Plan;
+}
+
+namespace accel::checkpoint {
+
+/// Whether all keys under "state" are numbers, of which there are some.
+bool numbersParameters(const Part &part);
+
+/// The parameter of each number in `part`, which numbersParameters. Groups of
+/// the file are those of the plan, in any order, or one that has them all; what
+/// is known of their shapes must agree. Reports and returns nothing where no
+/// such order is found, or more than one.
+std::optional<std::map<std::string, std::string>>
+namesOfNumbers(const Checkpoint &read, const Part &part, const plan::Plan &plan,
+               DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_NUMBEREDSTATES_H
