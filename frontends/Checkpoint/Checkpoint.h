@@ -85,6 +85,12 @@ struct Part {
   bool runShard = false;                // of accel-run
 };
 
+/// Of torch's GradScaler.
+struct LossScale {
+  double scale = 65536;
+  int64_t goodSteps = 0; // since it last changed
+};
+
 struct Checkpoint {
   std::string folder;
   FolderFormat format = FolderFormat::TorchSave;

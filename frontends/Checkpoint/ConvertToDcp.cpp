@@ -8,9 +8,12 @@
 #include "frontends/Checkpoint/PickleWriter.h"
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/Checkpoint/TorchZip.h"
+#include "runtime/plan/LearningRate.h"
 #include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Plan.h"
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 namespace accel::checkpoint {
@@ -121,7 +124,7 @@ private:
                       "; groups of adamw are written",
                   "convert without --plan, and fill the groups in torch");
     for (size_t g = 0; g < options.groups.size(); ++g) {
-      const double lr = options.groups[g].lr;
+      const double base = options.groups[g].lr;
       auto value = [&](const char *key,
                        const std::function<void(PickleWriter &)> &write) {
         states.push_back(
@@ -133,8 +136,8 @@ private:
       auto number = [&](const char *key, double is) {
         value(key, [&](PickleWriter &out) { out.real(is); });
       };
-      number("lr", lr);
-      number("initial_lr", lr); // of torch's schedulers
+      number("lr", rate(base));
+      number("initial_lr", base); // of torch's schedulers
       number("weight_decay", options.groups[g].weightDecay);
       number("eps", plan::numberOf(options, "eps"));
       value("betas", [&](PickleWriter &out) {
@@ -161,6 +164,80 @@ private:
     return true;
   }
 
+  /// The rate of the next step.
+  double rate(double base) const {
+    return plan::learningRate(plan->job.schedule, base, converted.steps);
+  }
+
+  /// A file of torch.save with a dictionary of numbers.
+  bool writeValues(const std::string &path,
+                   const std::function<void(PickleWriter &)> &write) {
+    PickleWriter out;
+    out.emptyDict();
+    out.mark();
+    write(out);
+    out.items();
+    File file(path, O_WRONLY | O_CREAT | O_EXCL);
+    if (file.good() &&
+        writeTorchZip(file, 0, out.finish(), -1,
+                      [](const TakeBytes &) { return true; }) &&
+        file.sync()) {
+      ++converted.files;
+      return true;
+    }
+    diagnostics.error("write-failed", path, std::strerror(errno));
+    return false;
+  }
+
+  /// LambdaLR of torch, which all schedules of transformers are. Accelerate
+  /// steps a schedule as often as there are processes.
+  bool writeSchedule(const std::string &folder) {
+    auto rates = [&](PickleWriter &out, const char *key, bool base) {
+      out.text(key);
+      out.emptyList();
+      out.mark();
+      for (const plan::OptimizerGroup &group : plan->job.optimizer.groups)
+        out.real(base ? group.lr : rate(group.lr));
+      out.appends();
+    };
+    return writeValues(
+        (fs::path(folder) / "scheduler.bin").string(), [&](PickleWriter &out) {
+          const int64_t steps = converted.steps * plan->ranks();
+          out.text("last_epoch");
+          out.integer(steps);
+          out.text("_step_count");
+          out.integer(steps + 1);
+          rates(out, "base_lrs", true);
+          rates(out, "_last_lr", false);
+          out.text("lr_lambdas");
+          out.emptyList();
+          out.mark();
+          for (size_t g = 0; g < plan->job.optimizer.groups.size(); ++g)
+            out.none();
+          out.appends();
+        });
+  }
+
+  bool writeScale(const std::string &folder) {
+    const plan::GradScaler &keys = plan->job.gradScaler;
+    const LossScale scale =
+        trained.scale.value_or(LossScale{keys.initScale, 0});
+    return writeValues((fs::path(folder) / "scaler.pt").string(),
+                       [&](PickleWriter &out) {
+                         for (const auto &[key, value] :
+                              {std::pair{"scale", scale.scale},
+                               {"growth_factor", keys.growthFactor},
+                               {"backoff_factor", keys.backoffFactor}}) {
+                           out.text(key);
+                           out.real(value);
+                         }
+                         out.text("growth_interval");
+                         out.integer(keys.growthInterval);
+                         out.text("_growth_tracker");
+                         out.integer(scale.goodSteps);
+                       });
+  }
+
   bool writeFolders(const std::string &folder,
                     const std::function<void(int64_t)> &done) {
     if (!accelerate) {
@@ -183,7 +260,8 @@ private:
       if (!writeDcp(*items, path, done, diagnostics))
         return false;
     }
-    return true;
+    return writeSchedule(folder) &&
+           (!plan->job.lossScaling || writeScale(folder));
   }
 
   const Trained &trained;

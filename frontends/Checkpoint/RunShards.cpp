@@ -74,6 +74,10 @@ private:
       runId = json.at("run").get<std::string>();
       shards.step = json.at("step").get<int64_t>();
       shards.optimizerSteps = int64_t(json.at("optimizer_steps").get<double>());
+      shards.samples = json.at("micro_batches").get<int64_t>() *
+                       json.at("micro_batch_size").get<int64_t>();
+      shards.scale = {json.at("scaler").at("scale").get<double>(),
+                      json.at("scaler").at("good_steps").get<int64_t>()};
       for (const ordered_json &file : json.at("files")) {
         const std::string name = file.at("name").get<std::string>();
         if (name.empty() || name.find('/') != std::string::npos)

@@ -27,6 +27,8 @@ struct RunShards {
   Part buffers; // of the model, that are saved with it
   int64_t step = 0;
   int64_t optimizerSteps = 0; // without skipped ones
+  int64_t samples = 0;        // sequences that all ranks have read
+  LossScale scale;
 };
 
 /// The format that shards name in their header.

@@ -50,6 +50,8 @@ private:
     if (!shards)
       return false;
     trained.steps = shards->optimizerSteps;
+    trained.samples = shards->samples;
+    trained.scale = shards->scale;
     for (auto &[kind, part] : shards->kinds) {
       trained.owner.made.push_back(std::move(part));
       for (const Tensor &tensor : trained.owner.made.back().tensors) {

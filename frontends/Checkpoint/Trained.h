@@ -26,16 +26,13 @@ struct TrainedParameter {
   std::map<std::string, const Tensor *> states; // by name: "exp_avg"
 };
 
-struct LossScale {
-  double scale = 65536;
-  int64_t goodSteps = 0; // since it last changed
-};
-
 struct Trained {
   std::map<std::string, TrainedParameter> parameters;
   /// Steps of the optimizer; none where it keeps no states, and says none.
   std::optional<int64_t> steps;
   std::vector<const Tensor *> buffers; // of the model, as it saves them
+  /// Sequences that all ranks have trained on, where the checkpoint says it.
+  std::optional<int64_t> samples;
   /// Of torch's GradScaler, where there is one.
   std::optional<LossScale> scale;
   /// What is there and goes on nowhere: "random states of a rank

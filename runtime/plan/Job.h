@@ -38,7 +38,7 @@ struct Optimizer {
 };
 
 /// The factor of every group's lr: a linear warmup, then the decay
-/// (runtime/optimizer/LearningRate.h).
+/// (runtime/plan/LearningRate.h).
 struct LrSchedule {
   int64_t steps = 0;                 // optimizer steps of the job
   int64_t warmupSteps = 0;           // the first of them

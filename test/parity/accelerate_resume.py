@@ -3,11 +3,12 @@ model or from a save_state folder, and saves one.
 
   torchrun --nproc-per-node N accelerate_resume.py JOB.yaml LOG FIRST LAST
            [--load FOLDER] [--save FOLDER --at STEP] [--full]
-           [--as fsdp2|fsdp1|ddp]
+           [--as fsdp2|fsdp1|ddp] [--schedule]
 
 Steps FIRST + 1 to LAST, on the samples that accel-run takes there; rank 0 logs
-a JSON line a step. `--full`: FULL_STATE_DICT. A scheduler is saved beside what
-DDP and FSDP1 train.
+a JSON line a step. `--full`: FULL_STATE_DICT. With `--schedule` rates are those
+of a scheduler of transformers that Accelerate has prepared, loads and saves; so
+are DDP's and FSDP1's, where the job's is constant.
 """
 import argparse
 import json
@@ -28,6 +29,7 @@ def main():
     parser.add_argument("--at", type=int)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--as", dest="kind", default="fsdp2")
+    parser.add_argument("--schedule", action="store_true")
     args = parser.parse_args()
 
     import torch
@@ -68,9 +70,13 @@ def main():
     else:
         optimizer = fsdp2.make_optimizer(model, job)
         model, optimizer = accelerator.prepare(model, optimizer)
-    if args.kind != "fsdp2":
-        accelerator.prepare(torch.optim.lr_scheduler.LambdaLR(
-            optimizer.optimizer, lambda _: 1.0))
+    schedule = None
+    if args.schedule or args.kind != "fsdp2":
+        # Accelerate steps it once for each process.
+        plan = job["schedule"]
+        schedule = accelerator.prepare(transformers.get_scheduler(
+            plan.get("decay", "constant"), optimizer.optimizer, num_warmup_steps=0,
+            num_training_steps=plan["steps"] * accelerator.num_processes))
     if args.load:
         groups = [(g["weight_decay"], len(g["params"])) for g in optimizer.param_groups]
         accelerator.load_state(args.load)
@@ -83,9 +89,12 @@ def main():
         ids, labels = data.micro_batch(step * world + accelerator.process_index)
         loss = fsdp2.causal_loss(model(input_ids=ids, use_cache=False), labels, 0.0)
         accelerator.backward(loss)
-        for group in optimizer.param_groups:
-            group["lr"] = fsdp2.learning_rate(job, step)
+        if not schedule:
+            for group in optimizer.param_groups:
+                group["lr"] = fsdp2.learning_rate(job, step)
         optimizer.step()
+        if schedule:
+            schedule.step()
         optimizer.zero_grad(set_to_none=True)
         total = accelerator.reduce(loss.detach(), reduction="mean")
         if log:

@@ -301,20 +301,51 @@ def flat(tensors, prefix=""):
 
 
 def to_accelerate(context):
-    """accel-run's checkpoint, resumed by Accelerate's load_state under FSDP2."""
+    """accel-run's checkpoint, resumed by Accelerate's load_state under FSDP2,
+    with the schedule where it was."""
     jobs.make_job(context.path(), jobs.MODELS["tied"], ranks=2, steps=STEPS,
-                  checkpoint_every=HALF,
+                  checkpoint_every=HALF, lr=5e-3, schedule={"decay": "cosine"},
                   groups=[{"match": "norm", "weight_decay": 0.0}])
     harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
     want = harness.execute(context, context.path("plan.json"), 2,
                            context.path("run.jsonl"))
-    convert(context, context.path("out", f"step-{HALF:08}"), context.path("state"),
-            "accelerate", "--plan", context.path("plan.json"))
+    answer = convert(context, context.path("out", f"step-{HALF:08}"),
+                     context.path("state"), "accelerate", "--plan",
+                     context.path("plan.json"))["converted"]
+    check(answer["samples"] == HALF * 2 * 2, answer)
     got = accelerated(context, "accelerate.jsonl", HALF, STEPS, "--load",
-                      context.path("state"))
+                      context.path("state"), "--schedule")
     check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
     loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
     return f"losses after {HALF} steps of accel-run: {loss:.1e}"
+
+
+def scale_to_accelerate(context):
+    """A run in fp16: load_state wants the scaler, which goes on where it was."""
+    import torch
+    path = jobs.make_job(context.path(), jobs.MODELS["gqa"], ranks=2, steps=3,
+                         checkpoint_every=3)
+    path["accelerate"]["mixed_precision"] = "fp16"
+    path["grad_scaler"] = {"init_scale": 512, "growth_interval": 2,
+                           "backoff_factor": 0.25}
+    jobs.write_job(context.path(), path)
+    harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
+    harness.execute(context, context.path("plan.json"), 2,
+                    context.path("run.jsonl"))
+    convert(context, context.path("out", "step-00000003"), context.path("state"),
+            "accelerate", "--plan", context.path("plan.json"))
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.load_state_dict(torch.load(context.path("state", "scaler.pt")))
+    scaler.scale(torch.ones(1))  # it makes its tensors when they are used
+    state = scaler.state_dict()
+    check(state == {"scale": 1024.0, "growth_factor": 2.0, "backoff_factor": 0.25,
+                    "growth_interval": 2, "_growth_tracker": 1}, state)
+    # And back.
+    convert(context, context.path("state"), context.path("back"), "accel-run",
+            "--samples", "12")
+    with open(context.path("back", "state.json"), encoding="utf-8") as f:
+        check(json.load(f)["scaler"] == {"scale": 1024.0, "good_steps": 1}, "back")
+    return "a scale of 1024 after one good step"
 
 
 def large(context):
@@ -350,6 +381,7 @@ def large(context):
 
 CASES = [
     ("convert-to-accelerate", to_accelerate),
+    ("convert-scale-to-accelerate", scale_to_accelerate),
     ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=GROUPS)),
     ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
                                   groups=GROUPS)),

@@ -114,6 +114,8 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
             {"bytes", converted->bytes},
             {"files", converted->files},
             {"left_behind", trained->leftBehind}};
+  if (converted && trained->samples)
+    json["samples"] = *trained->samples;
   return "{\"converted\": " +
          json.dump(1, ' ', false, Json::error_handler_t::replace) +
          ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
@@ -158,6 +160,9 @@ int convert(const std::string &folder, const std::string &output,
                 static_cast<long long>(converted->parameters),
                 static_cast<long long>(converted->states),
                 formatBytes(converted->bytes).c_str());
+  if (converted && trained->samples)
+    std::printf("  it has read %lld sequences\n",
+                static_cast<long long>(*trained->samples));
   if (converted && !trained->leftBehind.empty())
     std::printf("  not carried: %s\n", leftBehindText(*trained).c_str());
   printFindings(engine);

@@ -11,7 +11,7 @@
 #include "runtime/checkpoint/Weights.h"
 #include "runtime/collectives/Progress.h"
 #include "runtime/collectives/StopSignal.h"
-#include "runtime/optimizer/LearningRate.h"
+#include "runtime/plan/LearningRate.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-run/Profile.h"
 
@@ -116,7 +116,7 @@ void Trainer::queueStep(int64_t step) {
   flight.begin = now();
   std::vector<double> rates;
   for (const plan::OptimizerGroup &group : job.optimizer.groups)
-    rates.push_back(learningRate(job.schedule, group.lr, step));
+    rates.push_back(plan::learningRate(job.schedule, group.lr, step));
   record.lr = rates.empty() ? 0 : rates.front();
   const Mesh &mesh = groups.mesh();
   const int64_t ranks = mesh.dataSize();

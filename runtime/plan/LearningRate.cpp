@@ -3,12 +3,12 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/optimizer/LearningRate.h"
+#include "runtime/plan/LearningRate.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace accel::run {
+namespace accel::plan {
 
 namespace {
 
@@ -27,7 +27,7 @@ double part(int64_t done, int64_t all) {
 
 /// The rate where it does not depend on the number of steps: one over the root
 /// of the steps done, and 1 at the end of the warmup.
-double inverseRoot(const plan::LrSchedule &schedule, int64_t step) {
+double inverseRoot(const LrSchedule &schedule, int64_t step) {
   const int64_t scale = schedule.timescale     ? schedule.timescale
                         : schedule.warmupSteps ? schedule.warmupSteps
                                                : 10'000;
@@ -38,8 +38,7 @@ double inverseRoot(const plan::LrSchedule &schedule, int64_t step) {
 
 } // namespace
 
-double learningRate(const plan::LrSchedule &schedule, double base,
-                    int64_t step) {
+double learningRate(const LrSchedule &schedule, double base, int64_t step) {
   if (step < schedule.warmupSteps)
     return base * static_cast<double>(step + 1) /
            static_cast<double>(schedule.warmupSteps);
@@ -67,4 +66,4 @@ double learningRate(const plan::LrSchedule &schedule, double base,
   return schedule.minLr + (base - schedule.minLr) * remains;
 }
 
-} // namespace accel::run
+} // namespace accel::plan
