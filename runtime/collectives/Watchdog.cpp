@@ -9,6 +9,7 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/collectives/Progress.h"
+#include "runtime/collectives/StopSignal.h"
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -181,8 +182,12 @@ void Watchdog::report(const std::string &reason) {
 }
 
 void Watchdog::findCulprit() {
-  // The thread ends the process as soon as it knows.
-  std::this_thread::sleep_for(silence + std::chrono::seconds(4));
+  // The thread ends the process as soon as it knows. A launcher that has seen
+  // the rank go, as torchrun does, asks the others to end: it names the rank.
+  const Clock::time_point until =
+      Clock::now() + silence + std::chrono::seconds(4);
+  while (Clock::now() < until && !stopAsked())
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
 void Watchdog::finish() {

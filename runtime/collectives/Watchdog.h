@@ -38,7 +38,8 @@ public:
   /// Tells the others that this rank failed of its own accord.
   void report(const std::string &reason);
   /// After a failed collective: gives the watch time to find the rank that
-  /// caused it, and ends the process with its name; returns if none was found.
+  /// caused it, and ends the process with its name; returns if none was found,
+  /// or a signal asks this rank to end.
   void findCulprit();
   /// All ranks have finished: rank 0 keeps the store open until they say so.
   void finish();

@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/Files.h"
 #include "runtime/collectives/LocalLauncher.h"
 #include "runtime/collectives/RankNames.h"
+#include "runtime/collectives/StopSignal.h"
 #include "runtime/collectives/Watchdog.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-run/Calibrate.h"
@@ -146,6 +147,14 @@ int runRank(const Input &input, const Options &options,
     return code;
   } catch (const CollectiveError &failure) {
     watchdog.findCulprit(); // ends the process if it finds one
+    if (const int signal = stopAsked()) {
+      std::fprintf(stderr,
+                   "accel-run: %s stops: another rank has gone, and %s asks "
+                   "this one to end\n",
+                   self.c_str(), signalName(signal).c_str());
+      std::fflush(nullptr);
+      _exit(exitInvalid);
+    }
     reason = failure.what();
   } catch (const PeerFileError &failure) {
     // The rank that failed says why.
