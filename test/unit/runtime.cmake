@@ -14,6 +14,9 @@ if(TARGET AccelExecute)
   accel_unit_test(pt2-test ${_here}/Pt2Test.cpp TORCH LINK AccelCheckpoint)
   accel_unit_test(progress-test ${_here}/ProgressTest.cpp TORCH
     LINK AccelCollectives)
+  accel_unit_test(threads-test ${_here}/ThreadsTest.cpp
+    ${PROJECT_SOURCE_DIR}/tools/accel-run/Threads.cpp TORCH
+    LINK AccelCollectives AccelOptions)
   accel_unit_test(random-test ${_here}/RandomTest.cpp TORCH LINK AccelExecute)
   # Read by test/Run.
   accel_test_tool(runtime-plan-dump ${_here}/RuntimePlanDump.cpp
