@@ -44,7 +44,8 @@ public:
                                const std::function<void(int64_t)> &done) {
     this->output = output;
     converted.steps = trained.steps.value_or(0);
-    if (!addWeights() || !addStates() || (plan && !addGroups()))
+    if ((plan && !isOfTheSameModel()) || !addWeights() || !addStates() ||
+        (plan && !addGroups()))
       return std::nullopt;
     if (accelerate && converted.states == 0) {
       fail("the checkpoint holds no states of an optimizer, which load_state "
@@ -112,6 +113,24 @@ private:
       step.path = {optimizer, "state", name, "step"};
       step.number = float(converted.steps);
       states.push_back(std::move(step));
+    }
+    return true;
+  }
+
+  /// Groups of names that the checkpoint has not would be found by nobody
+  /// before load_state.
+  bool isOfTheSameModel() {
+    for (const plan::Parameter &p : plan->parameters) {
+      bool there = trained.parameters.count(p.fqn) != 0;
+      for (const std::string &alias : p.aliases)
+        there |= trained.parameters.count(alias) != 0;
+      if (there)
+        continue;
+      diagnostics.error("conflicting-arguments", output,
+                        "the plan has a parameter '" + printable(p.fqn) +
+                            "', and the checkpoint has none of this name",
+                        "give the plan of the job that was trained");
+      return false;
     }
     return true;
   }

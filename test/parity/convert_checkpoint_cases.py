@@ -313,6 +313,10 @@ def to_accelerate(context):
                      context.path("state"), "accelerate", "--plan",
                      context.path("plan.json"))["converted"]
     check(answer["samples"] == HALF * 2 * 2, answer)
+    weights = context.path("out", "model")
+    finding = convert(context, weights, context.path("no"), "accelerate", "--plan",
+                      context.path("plan.json"), expect=4)["diagnostics"][0]
+    check("holds no states of an optimizer" in finding["message"], finding)
     got = accelerated(context, "accelerate.jsonl", HALF, STEPS, "--load",
                       context.path("state"), "--schedule")
     check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)

@@ -136,6 +136,11 @@ int convert(const std::string &folder, const std::string &output,
   std::optional<checkpoint::Trained> trained;
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
+  // The plan's own is written.
+  if (trained && arguments.to == Resumer::Accelerate)
+    std::erase_if(trained->leftBehind, [](const auto &left) {
+      return left.first.starts_with("learning-rate schedule");
+    });
   if (trained) {
     int64_t bytes = 0;
     for (const auto &[name, parameter] : trained->parameters) {
@@ -160,6 +165,8 @@ int convert(const std::string &folder, const std::string &output,
                 static_cast<long long>(converted->parameters),
                 static_cast<long long>(converted->states),
                 formatBytes(converted->bytes).c_str());
+  if (converted && arguments.to == Resumer::Accelerate)
+    std::puts("  for load_state under FSDP2 with SHARDED_STATE_DICT");
   if (converted && trained->samples)
     std::printf("  it has read %lld sequences\n",
                 static_cast<long long>(*trained->samples));
