@@ -226,6 +226,9 @@ private:
     const auto pickle = Pickle::parse(*bytes, isSavedName, problem);
     if (!pickle)
       return reportPickle(problem, path, diagnostics);
+    if (pickle->entries(pickle->root()).empty() &&
+        pickle->is(pickle->root(), Pickle::Kind::Dict))
+      return true; // of a scaler that is not enabled
     const auto scale = pickle->field(pickle->root(), "scale");
     const auto steps = pickle->field(pickle->root(), "_growth_tracker");
     const auto good = steps ? pickle->integer(*steps) : std::nullopt;

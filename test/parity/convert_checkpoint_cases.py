@@ -122,6 +122,11 @@ def from_ddp(context):
     with open(context.path("scaled", "state.json"), encoding="utf-8") as f:
         check(json.load(f)["scaler"] == {"scale": 4096.0, "good_steps": 7},
               "the loss scale is not carried")
+    torch.save({}, os.path.join(state, "scaler.pt"))  # it is not enabled
+    convert(context, state, context.path("unscaled"), "accel-run", "--samples",
+            "8", "--plan", plan)
+    with open(context.path("unscaled", "state.json"), encoding="utf-8") as f:
+        check(json.load(f)["scaler"]["scale"] == 65536.0, "unscaled")
     torch.save({"scale": -1.0, "_growth_tracker": 7},
                os.path.join(state, "scaler.pt"))
     finding = convert(context, state, context.path("no"), "accel-run",
