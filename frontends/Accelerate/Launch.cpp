@@ -547,5 +547,7 @@ void AccelerateReader::readIgnoredTopLevel() {
                  ? "in accelerate 0.11"
                  : "with distributed_type " + std::string(toString(type))) +
                 ": the job uses GPUs",
-            true, "write distributed_type: MULTI_CPU for a job on CPUs");
+            true,
+            "write distributed_type: MULTI_CPU for a job on CPUs; accel-run "
+            "takes the device of 'target' in job.yaml, whatever is here");
 }
