@@ -44,6 +44,10 @@ enum class DistributedType {
   Tp // 1.4 to 1.9
 };
 const char *toString(DistributedType type); // "MULTI_GPU"
+/// What is wrong with sp_size under another type than DeepSpeed's, and the fix.
+std::string needsDeepspeed(DistributedType type);
+inline constexpr const char *deepspeedForSequences =
+    "write distributed_type: DEEPSPEED, or use cp_size";
 
 /// What runs the job under Accelerate.
 enum class Strategy { Single, Ddp, Fsdp1, Fsdp2, Other };

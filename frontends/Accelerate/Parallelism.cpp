@@ -64,6 +64,12 @@ void AccelerateReader::checkExchange(const char *axis, const char *name,
         didYouMean(text, values), fixSpelling(field, values));
 }
 
+std::string accel::needsDeepspeed(DistributedType type) {
+  return std::string("sp_size above 1 is DeepSpeed's sequence parallelism, "
+                     "which distributed_type ") +
+         toString(type) + " does not have";
+}
+
 void AccelerateReader::readParallelism() {
   if (before(1, 10))
     return; // an unknown top-level key
@@ -122,12 +128,23 @@ void AccelerateReader::readParallelism() {
           "tp_size or cp_size above 1 cannot be used with dp_replicate_size "
           "above 1 and dp_shard_size 1",
           "write dp_shard_size above 1 as well");
-  // DeepSpeed's sequence parallelism divides tokens, which is counted.
-  // Tensor and context parallelism are planned beside FSDP2.
+  // DeepSpeed's sequence parallelism is its own; tensor and context
+  // parallelism are planned beside FSDP2.
   const bool inner = strategy == Strategy::Fsdp2;
-  for (auto [name, size] : {std::pair{"tp", inner ? 1 : tp},
-                            {"cp", inner ? 1 : cp},
-                            {"sp", deepspeed ? 1 : sp}})
+  const int64_t processes = *config.numProcesses;
+  if (sp > 1 && !deepspeed && options.forPlanning)
+    error("sp-needs-deepspeed", key("sp_size"), needsDeepspeed(type),
+          deepspeedForSequences);
+  // initialize_sequence_parallel of DeepSpeed's parallel_state_sp.py
+  if (sp > 1 && deepspeed && processes % sp != 0 &&
+      !config.assumed.numProcesses)
+    error("mesh-product", key("sp_size"),
+          "num_processes " + std::to_string(processes) +
+              " cannot be divided among sp_size " + std::to_string(sp) +
+              " ranks; every rank stops with a RuntimeError",
+          "write a divisor of " + std::to_string(processes));
+  for (auto [name, size] :
+       {std::pair{"tp", inner ? 1 : tp}, {"cp", inner ? 1 : cp}})
     if (size > 1)
       notSupported(key((std::string(name) + "_size").c_str()),
                    std::string(name) + "_size above 1 is not supported yet",

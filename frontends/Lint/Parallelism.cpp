@@ -110,11 +110,8 @@ void checkSequence(const Subject &subject) {
   if (!subject.isType(DistributedType::Deepspeed))
     subject.report(Severity::Error, "sp-needs-deepspeed",
                    sizeField(subject, "sp"),
-                   "sp_size above 1 is DeepSpeed's sequence parallelism, "
-                   "which distributed_type " +
-                       std::string(toString(*subject.config->distributedType)) +
-                       " does not have",
-                   "write distributed_type: DEEPSPEED, or use cp_size");
+                   needsDeepspeed(*subject.config->distributedType),
+                   deepspeedForSequences);
 }
 
 /// torch's context parallelism gives each rank two chunks of every sequence.

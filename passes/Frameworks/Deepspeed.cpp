@@ -18,11 +18,17 @@ public:
   bool unitsByModule() const override { return true; }
   /// ZeRO++ gathers within neighbouring ranks what all ranks shard; MiCS shards
   /// over neighbouring ranks and replicates over the rest (utils/groups.py,
-  /// zero/mics_utils.py).
+  /// zero/mics_utils.py). Ranks that share sequences shard parameters too
+  /// (_get_sequence_data_parallel_group), and have no such groups here.
   plan::Mesh meshOf(const plan::Mesh &asked,
                     const RankGroups &groups) const override {
     plan::Mesh mesh = asked.onto("dp_shard");
     const int64_t ranks = mesh.ranks();
+    if (const int64_t sequence = asked.size("sp"); sequence > 1) {
+      mesh.resize("dp_shard", ranks / sequence);
+      mesh.resize("sp", sequence);
+      return mesh;
+    }
     const int64_t secondary = std::min(groups.secondary, ranks);
     if (groups.shard > 0 && ranks % groups.shard == 0)
       return mesh.sharded(groups.shard);

@@ -32,7 +32,9 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
       tensor ? "tensor parallelism " : "context parallelism ";
   const bool planned = inputs.executor == FrameworkKind::Fsdp2 ||
                        inputs.executor == FrameworkKind::Megatron;
-  if (!own && (axis == "sp" || !planned))
+  const bool exchanges =
+      axis == "sp" && inputs.executor == FrameworkKind::Deepspeed;
+  if (!own && !exchanges && (axis == "sp" || !planned))
     return what + "under " + toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
     return what + "of quantised weights is not planned";
@@ -48,8 +50,9 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
 /// Heads are dealt out whole, as lint says too; that the family has a plan is
 /// import-tp-plan's to say. Context parallelism is of causal decoders.
 static void checkModel(const Setting<plan::Mesh> &mesh,
-                       const std::optional<ModuleTree> &tree, bool torchRing,
-                       DiagnosticEngine &engine) {
+                       const std::optional<ModuleTree> &tree,
+                       FrameworkKind executor, DiagnosticEngine &engine) {
+  const bool torchRing = executor == FrameworkKind::Fsdp2;
   if (!tree)
     return;
   if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
@@ -85,9 +88,21 @@ static void checkModel(const Setting<plan::Mesh> &mesh,
       tree->sizes.keyValueHeads)
     divide(tree->sizes.keyValueHeads, " key-value heads of ", tp, "tp_size");
   // Key-value heads are repeated where they are fewer than the ranks.
-  if (sp > 1)
-    divide(tree->sizes.heads, " attention heads of ", tp * sp,
-           tp > 1 ? "the product of tp and sp," : "sp");
+  const bool deepspeed = executor == FrameworkKind::Deepspeed;
+  if (sp > 1 && !divide(tree->sizes.heads, " attention heads of ", tp * sp,
+                        tp > 1      ? "the product of tp and sp,"
+                        : deepspeed ? "sp_size"
+                                    : "sp"))
+    return;
+  // UlyssesSPAttentionHF of runtime/sequence_parallel/ulysses_sp.py
+  if (const int64_t keys = tree->sizes.keyValueHeads;
+      deepspeed && keys && keys % sp != 0 && sp % keys != 0)
+    engine.report(diagnosticAt(
+        mesh, Severity::Error, "head-count",
+        std::to_string(keys) + " key-value heads of " + tree->architecture +
+            " and sp_size " + std::to_string(sp) +
+            " do not divide each other; every rank stops with a ValueError",
+        "write a divisor or a multiple of " + std::to_string(keys)));
 }
 
 /// Refuses what is not planned beside stages; false where something is.
@@ -285,8 +300,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
     if (const auto tree = moduleTreeOf(inputs, options))
       checkMegatronModel(inputs.job.accelerate, *tree, tokens, engine);
   } else if (inner && inputs.trainer.empty()) {
-    checkModel(mesh, moduleTreeOf(inputs, options),
-               inputs.executor == FrameworkKind::Fsdp2, engine);
+    checkModel(mesh, moduleTreeOf(inputs, options), inputs.executor, engine);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "frontends/HuggingFace/Positions.h"
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/ModuleTree/ModuleTree.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
@@ -353,6 +354,7 @@ private:
     const auto &ranks = accelerate.sequenceParallel;
     if (*ranks <= 1 || !t.sequenceLength)
       return;
+    const bool exchanged = sharesSequences();
     const std::string tokens = std::to_string(t.sequenceLength) + " tokens";
     if (t.sequenceLength % *ranks) {
       report(Severity::Error, "sequence-split", ranks.at, ranks.key,
@@ -361,11 +363,31 @@ private:
              "choose a multiple of " + std::to_string(*ranks));
       return;
     }
+    if (exchanged) {
+      plan::Mesh mesh = accelerate.mesh->onto("dp_shard");
+      mesh.resize("dp_shard", mesh.ranks() / *ranks);
+      mesh.resize("sp", *ranks);
+      accelerate.mesh = {mesh, Origin::Written, ranks.key, ranks.at, ""};
+      return;
+    }
     t.sequenceLength /= *ranks;
     report(Severity::Note, "sequence-parallel", ranks.at, ranks.key,
            "each rank computes " + std::to_string(t.sequenceLength) + " of " +
                tokens + "; attention is counted over these alone",
            "");
+  }
+
+  /// Whether functions are made of ranks that exchange tokens for heads, as
+  /// DeepSpeed's sequence parallelism does.
+  bool sharesSequences() const {
+    const DeepspeedSettings &zero = *job().accelerate.deepspeed;
+    if (inputs.executor != FrameworkKind::Deepspeed || job().quantization ||
+        compiledWhole(inputs) ||
+        (inputs.adapter && inputs.adapter->magnitude) ||
+        *zero.secondaryRanks > 1 || *zero.micsRanks > 1)
+      return false;
+    const std::optional<ModuleTree> tree = moduleTreeOf(inputs, options);
+    return tree && !tree->attention.empty();
   }
 
   /// The sequences of a step, dealt to ranks and micro-batches.

@@ -30,9 +30,9 @@ std::string strategyName(const AccelerateConfig &config) {
                : "FSDP2";
     break;
   case Strategy::Other:
-    if (config.distributedType.value != DistributedType::MegatronLm)
-      return toString(config.distributedType.value);
-    name = "Megatron-LM";
+    name = config.distributedType.value == DistributedType::MegatronLm
+               ? "Megatron-LM"
+               : toString(config.distributedType.value);
     break;
   }
   if (name.starts_with("FSDP") && config.mesh->size("dp_replicate") > 1)
