@@ -22,11 +22,18 @@ void JobReader::readMesh(JobConfig &job) {
   known.push_back(plan::expertAxis);
   fields->checkKeys(known);
   AccelerateConfig &accelerate = job.accelerate;
-  if (*accelerate.strategy != Strategy::Fsdp2) {
-    top.error("invalid-value", "mesh",
-              "a mesh is of FSDP2's units, and this job runs " +
-                  std::string(toString(*accelerate.strategy)),
-              "write distributed_type: FSDP and fsdp_version: 2", true);
+  // accel-run does with ZeRO's units what it does with FSDP2's.
+  const bool zero =
+      accelerate.deepspeed && *accelerate.deepspeed->zeroStage > 0;
+  if (*accelerate.strategy != Strategy::Fsdp2 && !zero) {
+    top.error(
+        "invalid-value", "mesh",
+        "a mesh is of units that FSDP2 or ZeRO shards, and this job runs " +
+            std::string(accelerate.deepspeed ? "ZeRO's stage 0"
+                                             : toString(*accelerate.strategy)),
+        "write distributed_type: FSDP and fsdp_version: 2, or a "
+        "zero_stage of 1 to 3",
+        true);
     return;
   }
   plan::Mesh mesh;

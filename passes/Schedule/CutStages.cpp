@@ -252,10 +252,13 @@ private:
     unit.setReplicateAxesAttr(ArrayAttr::get(module.getContext(), axes));
   }
 
-  /// What the reshard decision says holds for one micro-batch after the other.
+  /// What the reshard decision says holds for one micro-batch after the other,
+  /// but for what every rank holds all the time.
   void gatherTwice(sharding::UnitOp unit) {
     unit.setKeepGathered(false);
-    if (unit.getShardAxes().empty() || unit.getReshardAttr().getAfterForward())
+    if (unit.getShardAxes().empty() ||
+        unit.getReshardAttr().getAfterForward() ||
+        unit.getReshardAttr().getWhole())
       return;
     unit.setReshardAttr(sharding::ReshardAttr::get(
         module.getContext(), true, /*whole=*/false,

@@ -168,6 +168,10 @@ private:
   int place() const {
     return options.layout().numberOf(slot.stage, slot.chunk);
   }
+  /// What the ranks of the stage hold all the time.
+  bool isArgument(const plan::Unit &unit) const {
+    return unit.whole && (options.stages == 1 || unit.stage == slot.stage);
+  }
   bool isOwn(int call) const { return graph.calls[call].stage == place(); }
   bool isLastStage() const { return place() + 1 == options.layout().count(); }
   /// The values that an earlier stage than `stage` makes and this one or a

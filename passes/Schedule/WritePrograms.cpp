@@ -209,7 +209,7 @@ LogicalResult ProgramWriter::write(StringRef name) {
     names.push_back("loss_seed");
   int64_t persistent = plan::persistentBytes(layout, slot.stage);
   for (const plan::Unit &unit : layout.units)
-    if (unit.whole) // an argument
+    if (isArgument(unit))
       persistent -= plan::roleBytes(layout, unit, plan::Role::Gathered);
   auto program = ProgramOp::create(
       builder, loc, builder.getStringAttr(name), builder.getStrArrayAttr(names),
@@ -236,7 +236,7 @@ LogicalResult ProgramWriter::write(StringRef name) {
         addInput("loss_seed", valueType(plan::DType::F32, {}));
 
   for (auto [u, unit] : llvm::enumerate(layout.units))
-    if (unit.whole)
+    if (isArgument(unit))
       use({static_cast<int>(u), plan::Role::Gathered});
   issuer.begin(slot.first, slot.last);
   if (failed(writeForward()) || (!slot.eval && failed(writeBackward())))

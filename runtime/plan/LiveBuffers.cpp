@@ -79,14 +79,13 @@ private:
 /// Walks through the programs of a step, with what is there by its name.
 class Walker {
 public:
-  explicit Walker(const Plan &plan) : plan(plan) {
-    for (size_t u = 0; u < plan.units.size(); ++u)
-      if (plan.units[u].whole)
-        buffers.try_emplace({static_cast<int>(u), Role::Gathered}, -1);
-  }
+  explicit Walker(const Plan &plan) : plan(plan) {}
 
   std::vector<LiveBuffer> at(int target, int instruction) {
     const Program &wanted = plan.programs[target];
+    for (size_t u = 0; u < plan.units.size(); ++u)
+      if (plan.units[u].whole && plan.units[u].stage == wanted.stage)
+        buffers.try_emplace({static_cast<int>(u), Role::Gathered}, -1);
     const bool eval = target == plan.evalOf(wanted.stage, wanted.chunk);
     if (!eval && plan.numChunks() > 1)
       walkOrder(target, instruction);

@@ -293,9 +293,6 @@ static void verifyForm(const Plan &plan, const Unit &unit, Problems &problems) {
   if (unit.whole && readsShard(plan, unit))
     problems.add(at, "every rank holds it whole, but its shard holds "
                      "everything");
-  if (unit.whole && !plan.stages.empty())
-    problems.add(at, "a stage of a pipeline gathers what it holds for each "
-                     "micro-batch");
 }
 
 /// Stages that read the same parameters hold and shard them alike, and sum

@@ -260,7 +260,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     job = {
         "accelerate": accelerate_config(
             kind, ranks, LAYER_CLASS[model_config["model_type"]],
-            precision=mixed, replicate=replicate,
+            precision=mixed, replicate=replicate if pp == ep == 1 else 1,
             activation_checkpointing=full, reshard=reshard,
             clipping=0.0 if max_grad_norm is None else "auto",
             **({"tp": tp, "cp": cp} if sp == pp == ep == 1 else {})),
@@ -275,7 +275,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
                                  "decay": "constant"},
         "checkpoint": {"dir": "out", "every": checkpoint_every, "keep": 2},
         **({"mesh": {axis: size for axis, size in (
-            ("pp", pp), ("cp", cp), ("sp", sp), ("tp", tp), ("ep", ep))
+            ("pp", pp), ("dp_replicate", replicate), ("cp", cp), ("sp", sp),
+            ("tp", tp), ("ep", ep))
                      if size > 1}} if pp > 1 or ep > 1 else
            {"mesh": {"sp": sp, "tp": tp}} if sp > 1 else
            {"mesh": {"tp": tp}} if ranks == tp > 1 else {}),

@@ -108,10 +108,13 @@ def as_alone(context, model="halves-dropout", ranks=4, accumulation=2,
     alone = {key: value for key, value in job.items()
              if key not in ("mesh", "pipeline")}
     alone["accelerate"] = jobs.accelerate_config("single", 1, "")
-    # Ranks of ep read other samples.
-    alone["gradient_accumulation_steps"] *= axes.get("ep", 1)
+    # Ranks that share no sample read others, those of ep too.
+    readers = ranks // 2
+    for axis in ("cp", "sp", "tp"):
+        readers //= axes.get(axis, 1)
+    alone["gradient_accumulation_steps"] *= readers
     alone["eval"] = {**job["eval"],
-                     "batches": job["eval"]["batches"] * axes.get("ep", 1)}
+                     "batches": job["eval"]["batches"] * readers}
     logs = []
     for name, own, ranks in (
             ("split", {**job, "sequence_parallel": "tp" in axes}, ranks),
@@ -237,6 +240,16 @@ CASES = [
     ("zb-v-sp2", beside("zb-v", sp=2, max_grad_norm=None)),
     ("zb-v-ep2", beside("zb-v", MIXTURE, ep=2)),
     ("zb-v-adapter", beside("zb-v", ranks=2, adapter=ADAPTER)),
+    # Parameters that every rank of a stage holds, gathered once a step.
+    ("zero-1", lambda context: as_alone(context, "six-tied", kind="zero1",
+                                        accumulation=4, micro_batch=1)),
+    ("zero-1-interleaved", lambda context: as_alone(
+        context, "six", kind="zero1", chunks=2, accumulation=4,
+        micro_batch=1)),
+    ("zero-2-zb-v", lambda context: as_alone(
+        context, "six", kind="zero2", pipeline="zb-v", accumulation=4,
+        micro_batch=1)),
+    ("hsdp-dropout", lambda context: as_alone(context, ranks=8, replicate=2)),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
         accumulation=4)),

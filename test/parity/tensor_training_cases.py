@@ -111,6 +111,8 @@ CASES = [
     ("tp2", case("halves", ranks=2, tp=2, steps=20, max_grad_norm=0.5,
                  learned=1.01)),
     ("tp2-dp2", case("halves", ranks=4, tp=2, max_grad_norm=0.5)),
+    ("tp2-hsdp", case("halves", ranks=8, tp=2, replicate=2, steps=20,
+                      max_grad_norm=0.5, learned=1.01)),
     ("tp2-dp2-full-checkpointing",
      case("halves", ranks=4, tp=2, activation_checkpointing="full")),
     ("tp2-dp2-tied-accumulation",

@@ -123,7 +123,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   if (inputs.job.quantization)
     return refuse("of quantised weights", "leave pp at 1");
   const Setting<bool> &reshards = inputs.job.accelerate.reshardAfterForward;
-  if (reshards.written() && !*reshards && mesh->size("dp_shard") > 1)
+  // ZeRO's stages 1 and 2 hold them whole all the time.
+  if (reshards.written() && !*reshards && mesh->size("dp_shard") > 1 &&
+      !*inputs.job.wholeParameters)
     return refuse("of units that stay gathered after the forward",
                   "write fsdp_reshard_after_forward: true");
   if (!inputs.model.config())
