@@ -270,6 +270,8 @@ private:
   }
 
   void recommend() {
+    advice.job = std::make_shared<const JobConfig>(job);
+    advice.texts = in.options.texts;
     const bool tuning = in.options.tune.has_value();
     if (planRunMeshes(in, in.options.tune == TuneScope::All))
       advice.runMeshes =
@@ -312,8 +314,6 @@ private:
                       : "accel-opt diff sets two meshes side by side");
     auto kept = std::make_shared<tune::Space>(std::move(*space));
     advice.space = kept;
-    advice.job = std::make_shared<const JobConfig>(job);
-    advice.texts = in.options.texts;
     advice.policies = {job.precision.value};
     for (const PlanInputs::Precision &other : in.inputs.precisions)
       advice.policies.push_back(other.job.precision.value);

@@ -25,6 +25,23 @@ std::optional<std::string> emitPython(const Advice &advice,
                                       const plan::Plan &plan,
                                       DiagnosticEngine &engine);
 
+/// `--emit job` to the file `path`: the job file with the lines of the fastest
+/// mesh that accel-run trains on and that fits, all else as written.
+std::optional<yaml::FileTexts> emitJob(const Advice &advice,
+                                       const std::string &path,
+                                       DiagnosticEngine &engine);
+
+/// `--emit torchtitan`: sections of its TOML, of the configuration or of what
+/// --tune chose. `--emit megatron`: Megatron-LM's arguments, one a line.
+std::optional<std::string> emitTorchtitan(const Advice &advice,
+                                          const plan::Plan &plan,
+                                          const PlanOptions &options,
+                                          DiagnosticEngine &engine);
+std::optional<std::string> emitMegatron(const Advice &advice,
+                                        const plan::Plan &plan,
+                                        const PlanOptions &options,
+                                        DiagnosticEngine &engine);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_EMIT_EMITADVICE_H

@@ -71,6 +71,27 @@ std::optional<yaml::FileTexts> traceText(EmitKind kind, const std::string &path,
                           report.budgetBytes)}};
 }
 
+/// What other programs read, or accel-run, of what was planned.
+std::optional<yaml::FileTexts> textsForOthers(EmitKind kind,
+                                              const std::string &path,
+                                              const PlanOptions &options,
+                                              const CompileResult &result,
+                                              DiagnosticEngine &engine) {
+  const std::optional<Advice> &advice = result.report.advice;
+  if (!advice || !advice->model || !advice->job) {
+    engine.error("not-tuned", options.config,
+                 "there is no model of the step of this configuration");
+    return std::nullopt;
+  }
+  if (kind == EmitKind::Job)
+    return emitJob(*advice, path, engine);
+  const plan::Plan &plan = *result.shown;
+  auto text = kind == EmitKind::Torchtitan
+                  ? emitTorchtitan(*advice, plan, options, engine)
+                  : emitMegatron(*advice, plan, options, engine);
+  return text ? std::optional(yaml::FileTexts{{path, *text}}) : std::nullopt;
+}
+
 /// The texts of one kind of output to the file `path`, by path; nothing if it
 /// cannot be made, which is reported.
 std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
@@ -92,6 +113,10 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
   case EmitKind::Perfetto:
   case EmitKind::MemorySnapshot:
     return traceText(kind, path, options, result, engine);
+  case EmitKind::Job:
+  case EmitKind::Torchtitan:
+  case EmitKind::Megatron:
+    return textsForOthers(kind, path, options, result, engine);
   case EmitKind::Accelerate:
   case EmitKind::Python:
     break;

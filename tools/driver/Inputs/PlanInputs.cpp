@@ -166,6 +166,9 @@ private:
     if (fs::is_directory(config, error))
       config /= "config.json";
     if (!fs::exists(config, error)) {
+      // A job file's reader has said it.
+      if (options.model.empty() && job().isJob && engine.hasErrors())
+        return false;
       report(Severity::Error, "no-model", job().model.at, "model",
              "there is no '" + printablePath(config.string()) + "'",
              huggingface::isHubName(named) && !fs::exists(named, error)

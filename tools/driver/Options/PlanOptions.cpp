@@ -28,6 +28,9 @@ constexpr EmitInfo emitKinds[] = {
     {EmitKind::Schedule, "schedule", "scheduled.mlir"},
     {EmitKind::Accelerate, "accelerate", "accelerate.yaml"},
     {EmitKind::Python, "python", "fsdp2_plan.py"},
+    {EmitKind::Job, "job", "job.yaml"},
+    {EmitKind::Megatron, "megatron", "megatron.args"},
+    {EmitKind::Torchtitan, "torchtitan", "torchtitan.toml"},
     {EmitKind::Perfetto, "perfetto", "trace.json"},
     {EmitKind::MemorySnapshot, "memory-snapshot", "memory.pickle"},
     {EmitKind::Dot, "dot", "schedule.dot"},
@@ -339,7 +342,8 @@ bool PlanOptions::emitsProgram() const {
 }
 
 bool PlanOptions::emitsSetting() const {
-  return emits(EmitKind::Accelerate) || emits(EmitKind::Python);
+  return emits(EmitKind::Accelerate) || emits(EmitKind::Python) ||
+         emits(EmitKind::Job);
 }
 
 void addJobOptions(Arguments &arguments, PlanOptions &options) {
@@ -377,7 +381,7 @@ bool parsePlanOptions(int argc, char **argv, PlanOptions &options,
   }
   if (options.emit.empty() && !options.output.empty() && !options.compileTo)
     options.emit.push_back(EmitKind::Plan);
-  // --emit accelerate and python imply --tune=all.
+  // --emit accelerate, python and job imply --tune=all.
   if (options.emitsSetting() && !options.tune)
     options.tune = TuneScope::All;
   return true;

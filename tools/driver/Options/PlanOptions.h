@@ -33,6 +33,9 @@ enum class EmitKind {
   Schedule,
   Accelerate,
   Python,
+  Job,
+  Megatron,
+  Torchtitan,
   Perfetto,
   MemorySnapshot,
   Dot
