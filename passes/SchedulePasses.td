@@ -13,7 +13,10 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
   let description = [{
     Where the mesh has an axis `pp`: consecutive calls become its stages, the
     slowest as fast as it can be by the predicted seconds of forward and
-    backward; of several chunks of a rank what they take together counts. Marks calls and units with `sharding.stage`; a unit of which
+    backward; of several chunks of a rank what they take together counts. A
+    `sharding.request "stage_memory"` with `bytes` of a device has the fastest cut
+    of those whose stages have room there by what they hold and save in as many
+    micro-batches as are in flight, and the fastest of all where none has. Marks calls and units with `sharding.stage`; a unit of which
     stages read different parameters becomes one for each. A parameter that
     several stages read (a tied embedding) is in a unit of the first of them
     and in a copy of it, `sharding.copy_of`, in each other; gradients of both

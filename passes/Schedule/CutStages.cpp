@@ -12,6 +12,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "passes/Passes.h"
 #include "passes/PipelineSchedules/Stages.h"
+#include "passes/Schedule/StageMemory.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
@@ -58,7 +59,10 @@ public:
     problem.stages.resize(layout.count());
     for (int i = 0; layout.chunks > 1 && i < layout.count(); ++i)
       problem.ranks.push_back(layout.stageOf(i));
-    const pipeline::StageCut cut = pipeline::cutStages(problem);
+    FailureOr<pipeline::StageCut> within = cutWithinMemory(problem);
+    if (failed(within))
+      return failure();
+    const pipeline::StageCut cut = *within;
     if (!cut.problem.empty())
       return graph.emitOpError("cannot be cut into stages: ") << cut.problem;
     Builder builder(module.getContext());
@@ -77,7 +81,7 @@ public:
           << llvm::format("%.3g", 1e3 * seconds)
           << " ms a micro-batch; the slowest "
           << (layout.chunks > 1 ? "chunk" : "stage") << " takes "
-          << llvm::format("%.3g", 1e3 * cut.seconds) << " ms";
+          << llvm::format("%.3g", 1e3 * cut.seconds) << " ms" << memoryWhy;
       reasons.push_back(sharding::BecauseAttr::get(module.getContext(), why));
     }
     graph->setAttr(sharding::stagesAttr, builder.getArrayAttr(reasons));
@@ -90,6 +94,29 @@ public:
   }
 
 private:
+  /// The fastest cut whose stages have room on their devices, where chunks do
+  /// not share one; the fastest of all where none has.
+  FailureOr<pipeline::StageCut>
+  cutWithinMemory(const pipeline::StageProblem &problem) {
+    pipeline::StageCut fastest = pipeline::cutStages(problem);
+    auto request = sharding::findRequest(module, "stage_memory");
+    auto bytes =
+        request ? request.getValue().getAs<IntegerAttr>("bytes") : nullptr;
+    if (!bytes || layout.chunks > 1 || !fastest.problem.empty())
+      return fastest;
+    pipeline::StageProblem limited = problem;
+    if (failed(schedule::limitStages(module, calls, target, bytes.getInt(),
+                                     splitBackward, limited)))
+      return failure();
+    pipeline::StageCut cut = pipeline::cutStages(limited);
+    if (!cut.problem.empty() || cut.begins == fastest.begins)
+      return fastest;
+    llvm::raw_string_ostream(memoryWhy)
+        << llvm::format(" (%.3g ms by another cut, ", 1e3 * fastest.seconds)
+        << "which does not fit the memory of a device)";
+    return cut;
+  }
+
   static std::string nameOf(sharding::CallOp call) {
     return (call.getPath().empty() ? call.getCallee() : call.getPath()).str();
   }
@@ -272,6 +299,7 @@ private:
   const plan::ChunkLayout layout;
   const bool splitBackward;
   const Target &target;
+  std::string memoryWhy; // what memory changed
   aten::Device device = aten::Device::Cpu;
   SmallVector<sharding::CallOp> calls;
   llvm::StringMap<double> known;           // seconds by function

@@ -7,6 +7,7 @@
 #include "tools/driver/Inputs/Fp8Inputs.h"
 
 #include "dialects/Aten/OpaqueCalls.h"
+#include "dialects/Sharding/Sharding.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Segments/Segments.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
@@ -140,6 +141,16 @@ mlir::ModuleOp Session::model(const PlanInputs &from, const ImportOptions &with,
   return known ? *known : mlir::ModuleOp();
 }
 
+/// Stages are cut so that each has room in so many bytes, where they can be.
+static void requestStageMemory(mlir::ModuleOp module, int64_t bytes) {
+  mlir::OpBuilder b = mlir::OpBuilder::atBlockEnd(module.getBody());
+  sharding::RequestOp::create(
+      b, module.getLoc(), b.getStringAttr("stage_memory"),
+      b.getDictionaryAttr(b.getNamedAttr("bytes", b.getI64IntegerAttr(bytes))),
+      sharding::BecauseAttr::get(module.getContext(),
+                                 "what a rank may use of its device"));
+}
+
 Session::Module Session::import(const PlanInputs &from,
                                 const ImportOptions &with,
                                 DiagnosticEngine &problems) {
@@ -149,6 +160,10 @@ Session::Module Session::import(const PlanInputs &from,
   Module module = whole.clone();
   if (failed(importJob(*module, from.job, from.training, with, problems)))
     return {};
+  if (from.executor == FrameworkKind::AccelRun &&
+      from.job.accelerate.mesh->size(plan::pipelineAxis) > 1)
+    if (const std::optional<int64_t> bytes = budgetBytes())
+      requestStageMemory(*module, *bytes);
   return module;
 }
 
