@@ -1,7 +1,8 @@
 """accel-run shares sequences among ranks: what they learn is what data-parallel
 ranks learn, and what they hold is what the plan says."""
 import jobs
-from tensor_training_cases import as_alone, moves_to_other_meshes
+from tensor_training_cases import (as_alone, as_torch_splits,
+                                   moves_to_other_meshes)
 from training_cases import BF16, LOSS_BF16, TURNED, WEIGHTS_BF16, case
 
 CP, BOTH = {"cp": 2}, {"cp": 2, "tp": 2}
@@ -46,6 +47,7 @@ CASES = [
                           axes=BOTH, accumulation=2)),
     ("sgd", as_alone(jobs.PEAKED["halves-tied"], axes=CP, optimizer={
         "name": "sgd", "lr": 0.05, "momentum": 0.9, "max_grad_norm": 0.5})),
+    ("torch-ring", as_torch_splits("cp", cp=2)),
     ("other-meshes", other_meshes("cp")),
     # Tokens for heads.
     ("sp2", case("halves", ranks=2, sp=2, max_grad_norm=0.5)),

@@ -168,14 +168,16 @@ def in_python(function, calls, log_path, timeout=600):
     return results
 
 
-def reference(job_path, ranks, log_path, weights_path=None, steps=0):
-    """The PyTorch run of the same job; its log's records."""
+def reference(job_path, ranks, log_path, weights_path=None, steps=0,
+              share=None):
+    """The PyTorch run of the same job; its log's records. `share`: all ranks
+    have one sample, whose layers (tp, sp) or tokens (cp) torch splits."""
     import fsdp2
 
     port = fsdp2.free_port()
     in_python(fsdp2.train,
               [(fsdp2.rank_environment(rank, ranks, port),
-                (job_path, log_path, weights_path, steps, None))
+                (job_path, log_path, weights_path, steps, None, share))
                for rank in range(ranks)], log_path + ".out")
     return read_log(log_path)
 

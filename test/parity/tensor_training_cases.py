@@ -107,6 +107,23 @@ def first_values(context):
     return both(context, job)
 
 
+def as_torch_splits(share, change=None, **axes):
+    """Losses of torch's own split of the model over the same two ranks."""
+    def compare(context):
+        job = jobs.make_job(context.path(), jobs.PEAKED["halves"], ranks=2,
+                            steps=20, **axes)
+        job.update(change or {})
+        path = jobs.write_job(context.path(), job)
+        harness.plan(context, path, context.path("plan.json"))
+        got = harness.execute(context, context.path("plan.json"), 2,
+                              context.path("run.jsonl"))
+        want = harness.reference(path, 2, context.path("torch.jsonl"),
+                                 share=share)
+        check(want[-1]["loss"] < want[0]["loss"], "torch did not learn")
+        return f"loss {harness.compare_logs(got, want, 'loss', 1e-5):.1e}"
+    return compare
+
+
 CASES = [
     ("tp2", case("halves", ranks=2, tp=2, steps=20, max_grad_norm=0.5,
                  learned=1.01)),
@@ -148,6 +165,9 @@ CASES = [
          "embd_pdrop": 0.1, "attn_pdrop": 0.1}, {"sequence_parallel": True})),
     ("sgd", as_alone(jobs.PEAKED["halves-tied"], optimizer={
         "name": "sgd", "lr": 0.05, "momentum": 0.9, "max_grad_norm": 0.5})),
+    ("torch-parallelize-module", as_torch_splits("tp", tp=2)),
+    ("torch-sequence-parallel", as_torch_splits(
+        "sp", {"sequence_parallel": True}, tp=2)),
     ("other-meshes", moves_to_other_meshes),
     ("first-values", first_values),
 ]
