@@ -264,8 +264,9 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
          "print what each unit holds: elements, bytes of a rank, resharding");
   a.flag("--phases", o.showPhases,
          "print every phase of the job: load, first step, eval, save, resume");
-  a.flag("--schedule", o.showSchedule,
-         "print the instructions of accel-run's programs");
+  a.flag(
+      "--schedule", o.showSchedule,
+      "draw the pipeline, and print the instructions of accel-run's programs");
   a.option("--report", o.htmlReport, textValue("FILE.html"),
            "write the plan as a page with charts, which needs no network");
   a.option("--remarks", o.remarks, textValue("FILE|-"),

@@ -56,7 +56,7 @@ public:
     margin = int64_t(("rank " + std::to_string(ranks - 1) + "  ").size());
     if (!chooseScale())
       return "  the drawing needs more than " + std::to_string(options.width) +
-             " columns: pass --width, or --format json for each action\n";
+             " columns: " + options.wider + "\n";
     std::string out;
     for (size_t rank = 0; rank < ranks; ++rank)
       out += padRight("rank " + std::to_string(rank), size_t(margin)) +

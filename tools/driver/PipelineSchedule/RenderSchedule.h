@@ -15,6 +15,8 @@ namespace accel {
 struct DrawOptions {
   int64_t width = 120; // columns
   bool colour = false;
+  /// What helps where these are too few.
+  const char *wider = "pass --width, or --format json for each action";
 };
 
 /// One row a rank with time to the right, then bubbles, frames and bytes by

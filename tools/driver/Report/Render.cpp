@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Render.h"
+#include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/RenderStages.h"
 #include "tools/driver/Text/Format.h"
@@ -195,6 +196,12 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
     out += unitsTable(plan);
   if (!options.schedule)
     return out;
+  if (report.pipeline) {
+    DrawOptions draw;
+    draw.colour = options.colour;
+    draw.wider = "--report FILE.html draws them";
+    out += "\n" + renderSchedule(*report.pipeline, draw);
+  }
   if (report.executor != FrameworkKind::AccelRun)
     return out + "\n  schedule: " + toString(report.executor) +
            " issues its instructions while it runs; --executor accel-run plans "
