@@ -41,18 +41,18 @@ public:
       auto grouped = dyn_cast<aten::GroupedMmOp>(op);
       if (grouped && !isQuantized(grouped.getMat2()))
         castToWeight(grouped);
-      else if (isLow(aten) && widensResult(&op, full)) {
-        castOperands(&op, full, low);
+      else if (Type own = isLow(aten) ? typeKeptBy(&op) : Type()) {
+        castOperands(&op, low);
         if (failed(inferAgain(&op)))
           return failure();
-        returnWide(&op, full);
+        returnAs(&op, own);
         continue;
       } else if (isLow(aten))
-        castOperands(&op, full, low);
+        castOperands(&op, low);
       else if (isFull(aten))
-        castOperands(&op, low, full);
+        castOperands(&op, full);
       else if (isa<aten::LayerNormOp>(op) && hasElement(op.getOperand(0), low))
-        castOperands(&op, full, low); // CPUs' kernels take wider weights
+        castOperands(&op, low); // CPUs' kernels take wider weights
       if (failed(inferAgain(&op)))
         return failure();
       // PEFT's cast back to the dtype of the base's matmul.
@@ -128,17 +128,19 @@ private:
                aten::ProdDimIntOp, aten::LinalgVectorNormOp>(op.getOperation());
   }
 
-  /// A matmul of a wide input with a quantised weight, which bitsandbytes'
-  /// layers return in the dtype of the input (Linear4bit.forward).
-  bool widensResult(Operation *op, Type full) {
-    bool wide = false, quantized = false;
+  /// A matmul of an input in another dtype with a quantised weight, which
+  /// bitsandbytes' layers return in the dtype of the input
+  /// (Linear4bit.forward).
+  Type typeKeptBy(Operation *op) {
+    Type own;
+    bool quantized = false;
     for (Value operand : op->getOperands()) {
       if (isQuantized(operand))
         quantized = true;
-      else
-        wide |= hasElement(operand, full);
+      else if (isCastTo(operand, low))
+        own = getElementTypeOrSelf(operand);
     }
-    return wide && quantized;
+    return quantized ? own : Type();
   }
   /// A quantised weight, or its transpose. Experts that are quantised are such
   /// layers too, one for each, and compute as they do.
@@ -157,12 +159,22 @@ private:
     return format &&
            format.getValue() == plan::describe(plan::WeightFormat::Gptq).name;
   }
-  void returnWide(Operation *op, Type full) {
+  void returnAs(Operation *op, Type own) {
     OpBuilder b(op->getContext());
     b.setInsertionPointAfter(op);
     Value result = op->getResult(0);
-    auto wide = aten::ToCopyOp::create(b, op->getLoc(), result, full);
-    result.replaceAllUsesExcept(wide.getResult(), wide);
+    auto copy = aten::ToCopyOp::create(b, op->getLoc(), result, own);
+    result.replaceAllUsesExcept(copy.getResult(), copy);
+  }
+
+  /// Autocast's casts take every floating-point dtype but float64, the other
+  /// 16-bit one too (cached_cast of aten/src/ATen/autocast_mode.cpp).
+  static bool isCastTo(Value value, Type to) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    if (!tensor)
+      return false;
+    const Type from = tensor.getElementType();
+    return from != to && (from.isF32() || from.isF16() || from.isBF16());
   }
 
   static bool hasElement(Value value, Type type) {
@@ -181,10 +193,10 @@ private:
     op.getSelfMutable().assign(castTo(b, op->getLoc(), op.getSelf(), weight));
   }
 
-  void castOperands(Operation *op, Type from, Type to) {
+  void castOperands(Operation *op, Type to) {
     OpBuilder b(op);
     for (OpOperand &operand : op->getOpOperands())
-      if (hasElement(operand.get(), from))
+      if (isCastTo(operand.get(), to))
         operand.set(castTo(b, op->getLoc(), operand.get(), to));
   }
 

@@ -152,9 +152,12 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
                   "fsdp_config.fsdp_version",
                   "FSDP1 stops with \"Must flatten tensors with uniform "
                   "dtype\"",
-                  "use fsdp_version: 2, wrap with PEFT's "
-                  "fsdp_auto_wrap_policy, as transformers' Trainer does, or "
-                  "load the model in float32");
+                  inputs.job.quantization
+                      ? "wrap with PEFT's fsdp_auto_wrap_policy, as "
+                        "transformers' Trainer does (--trainer-script)"
+                      : "use fsdp_version: 2, wrap with PEFT's "
+                        "fsdp_auto_wrap_policy, as transformers' Trainer does "
+                        "(--trainer-script), or load the model in float32");
   bool others = !inputs.adapter->modulesToSave.empty() ||
                 inputs.adapter->bias != AdapterConfig::Bias::None;
   if (inputs.executor == FrameworkKind::Fsdp2 && plain && others)
