@@ -365,6 +365,32 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.cost = onePass;
     d.failsOnDTensors = bitsandbytesOnDTensors;
   }
+  // torchao/optim/adam.py of 0.18: an update of one parameter is compiled to
+  // one pass; each state has its table; transformers gives 4 bits blocks of 256
+  // too.
+  for (const int bits : {8, 4}) {
+    const StateShape codes = bits == 8 ? StateShape::Whole : StateShape::Halves;
+    const StateShape table =
+        bits == 8 ? StateShape::Table256 : StateShape::Table16;
+    OptimizerDescription &d = list.emplace_back();
+    d.name = bits == 8 ? "adamw_torchao_8bit" : "adamw_torchao_4bit";
+    d.summary = bits == 8 ? "AdamW with moments of 8 bits, for shards too"
+                          : "AdamW with moments of 4 bits, for shards too";
+    d.source =
+        bits == 8 ? "torchao.optim.AdamW8bit" : "torchao.optim.AdamW4bit";
+    d.lr = 1e-3;
+    d.weightDecay = 0.01;
+    d.hyperparameters = adamHyperparameters();
+    for (const char *moment : {"exp_avg", "exp_avg_sq"}) {
+      d.states.push_back({moment, codes, StateOf::Blocked, DType::U8});
+      d.states.push_back(
+          {moment, StateShape::PerBlock, StateOf::Blocked, DType::F32});
+      d.states.push_back({moment, table, StateOf::Blocked, DType::F32});
+      d.states.push_back({moment, StateShape::Whole, StateOf::Apart});
+    }
+    d.kernels = {UpdateKernel::Fused};
+    d.cost = onePass;
+  }
   return list;
 }
 
@@ -384,6 +410,10 @@ bool has(StateOf of, size_t dimensions, int64_t numel, bool wide) {
     return numel >= largeElements && !wide;
   case StateOf::Small:
     return numel < largeElements || wide;
+  case StateOf::Blocked:
+    return numel >= largeElements && numel % blockElements == 0;
+  case StateOf::Apart:
+    return numel < largeElements || numel % blockElements != 0;
   }
   return true;
 }
@@ -506,6 +536,12 @@ int64_t OptimizerRule::elements(const StateRule &state,
   }
   case StateShape::PerBlock:
     return (numel + blockElements - 1) / blockElements;
+  case StateShape::Halves:
+    return numel / 2;
+  case StateShape::Table256:
+    return 256;
+  case StateShape::Table16:
+    return 16;
   }
   return numel;
 }

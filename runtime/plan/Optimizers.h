@@ -40,10 +40,13 @@ struct Hyperparameter {
 
 /// How many elements a state has for a parameter.
 enum class StateShape {
-  Whole,   // as many as the parameter
-  Rows,    // one for each row: the shape without its last dimension
-  Columns, // one for each column: without the last dimension but one
-  PerBlock // one for each 256 elements
+  Whole,    // as many as the parameter
+  Rows,     // one for each row: the shape without its last dimension
+  Columns,  // one for each column: without the last dimension but one
+  PerBlock, // one for each 256 elements
+  Halves,   // one for each two elements
+  Table256, // 256 numbers of the state's own
+  Table16   // 16
 };
 
 /// Which parameters have a state.
@@ -53,8 +56,10 @@ enum class StateOf {
   Vectors,  // fewer than two
   TwoDimensional,
   NotTwoDimensional,
-  Large, // 4096 elements or more
-  Small  // fewer than 4096
+  Large,   // 4096 elements or more
+  Small,   // fewer than 4096
+  Blocked, // 4096 or more, in whole blocks of 256
+  Apart    // the others
 };
 
 struct StateRule {

@@ -24,6 +24,12 @@ const char *toString(plan::StateShape shape) {
     return "columns";
   case plan::StateShape::PerBlock:
     return "blocks of 256";
+  case plan::StateShape::Halves:
+    return "two elements a byte";
+  case plan::StateShape::Table256:
+    return "a table of 256";
+  case plan::StateShape::Table16:
+    return "a table of 16";
   }
   return "";
 }
@@ -44,6 +50,10 @@ const char *toString(plan::StateOf of) {
     return "4096 elements or more";
   case plan::StateOf::Small:
     return "fewer than 4096 elements";
+  case plan::StateOf::Blocked:
+    return "4096 elements or more in whole blocks of 256";
+  case plan::StateOf::Apart:
+    return "fewer than 4096 elements or with a part of a block";
   }
   return "";
 }
