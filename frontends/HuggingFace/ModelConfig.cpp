@@ -52,6 +52,17 @@ static void unknownType(const std::string &type, ConfigReader &json) {
   std::string list;
   for (size_t i = 0; i < types.size(); ++i)
     list += (i == 0 ? "" : i + 1 < types.size() ? ", " : " and ") + types[i];
+  // A model of several inputs around a language model.
+  const auto inner = json.text("text_config.model_type");
+  if (inner && std::find(types.begin(), types.end(), *inner) != types.end())
+    return json.unsupported(
+        "model_type",
+        "model type '" + printable(type) +
+            "' has parts beside its language model, which are not read yet",
+        "to plan the language model alone ('" + printable(*inner) +
+            "'), pass a folder whose config.json is what stands in "
+            "text_config; export the whole model with tools/export-model NAME "
+            "-o model.pt2, and pass --model model.pt2");
   std::string hint = didYouMean(type, types);
   json.unsupported("model_type",
                    "model type '" + printable(type) +
@@ -92,6 +103,8 @@ accel::huggingface::parseModelConfig(const std::string &text,
     take(readLlama(json));
   else
     unknownType(*type, json);
+  if (result)
+    result->modelType = *type;
   return result;
 }
 

@@ -23,6 +23,7 @@ struct ModelConfig {
   std::variant<LlamaConfig, Gpt2Config, DecoderConfig, BertConfig, VitConfig,
                T5Config, WhisperConfig>
       family;
+  std::string modelType = ""; // as config.json names it
   int64_t vocabSize() const;
   /// The longest sequence that the model was made for, in tokens.
   int64_t maxPositions() const;

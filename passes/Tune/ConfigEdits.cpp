@@ -426,12 +426,12 @@ ConfigEdit ConfigEditor::expressLoss(const Point &point) const {
   if (executor != FrameworkKind::AccelRun && chunks != 1 &&
       job.script.trainer != TrainerKind::None && !given.lossChunks)
     return sayToScript(job.script, {{job.script.names.fusedLoss, "true"}},
-                       {{"--loss-chunks", "auto"}});
+                       {{"--liger", ""}});
+  if (executor != FrameworkKind::AccelRun && chunks == 1)
+    return {{}, "your script: the model's own loss", {{"--loss-chunks", "1"}}};
+  // All of Liger's kernels, as the argument brings them.
   if (executor != FrameworkKind::AccelRun)
-    return {{},
-            chunks == 1 ? "your script: the model's own loss"
-                        : "TrainingArguments: use_liger_kernel=True",
-            {{"--loss-chunks", chunks == 1 ? "1" : "auto"}}};
+    return {{}, "TrainingArguments: use_liger_kernel=True", {{"--liger", ""}}};
   if (job.isJob && !given.lossChunks)
     return {{{job.lossChunks.key, std::to_string(chunks), job.file}}, ""};
   return {{},

@@ -13,6 +13,7 @@
 #include "tools/driver/Advice/MaxBatch.h"
 #include "tools/driver/Advice/MeshAdvice.h"
 #include "tools/driver/Advice/RunMeshes.h"
+#include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -237,7 +238,7 @@ private:
     if (in.executor != FrameworkKind::AccelRun) {
       std::vector<int64_t> options = {base.lossChunks};
       if (base.lossChunks == 1 && !base.preference.logProbabilities &&
-          fusedLossChunks(*advice.model) > 1)
+          hasLigerKernels(in.inputs) && fusedLossChunks(*advice.model) > 1)
         options.push_back(0);
       return options;
     }

@@ -22,6 +22,7 @@
 #include "tools/driver/Inputs/DeepspeedInputs.h"
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
+#include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
 #include "tools/driver/Inputs/MegatronInputs.h"
 #include "tools/driver/Inputs/MeshInputs.h"
@@ -73,6 +74,7 @@ public:
     checkArrays(inputs, options, engine);
     chooseTarget();
     checkInputs(inputs, options, engine);
+    checkLiger(inputs, engine);
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
     checkDdp(inputs, options, engine);

@@ -1,0 +1,42 @@
+//===- LigerInputs.cpp - Models that Liger Kernel knows -------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "tools/driver/Inputs/LigerInputs.h"
+
+#include "frontends/Accelerate/SettingDiagnostic.h"
+
+#include <algorithm>
+
+namespace accel {
+
+/// Those of MODEL_TYPE_TO_APPLY_LIGER_FN (liger_kernel/transformers/
+/// monkey_patch.py, 0.8) that a config.json makes a graph of here.
+static constexpr const char *ligerTypes[] = {
+    "exaone4", "gemma", "gemma2",  "gemma3_text", "glm4",   "gpt_oss",
+    "granite", "llama", "mistral", "mixtral",     "olmo2",  "olmo3",
+    "phi3",    "qwen2", "qwen3",   "qwen3_moe",   "smollm3"};
+
+bool hasLigerKernels(const PlanInputs &inputs) {
+  const huggingface::ModelConfig *config = inputs.model.config();
+  // axolotl fuses head and loss of any model (patch_lce_forward of its plugin).
+  return !config || inputs.job.script.owner == "axolotl" ||
+         std::find(std::begin(ligerTypes), std::end(ligerTypes),
+                   config->modelType) != std::end(ligerTypes);
+}
+
+void checkLiger(PlanInputs &inputs, DiagnosticEngine &engine) {
+  Setting<bool> &asked = inputs.job.script.fusedLoss;
+  if (!*asked || hasLigerKernels(inputs))
+    return;
+  engine.report(
+      diagnosticAt(asked, Severity::Warning, "liger-kernels",
+                   "Liger Kernel has nothing for models of type '" +
+                       inputs.model.config()->modelType +
+                       "': their own modules and their own loss compute",
+                   "leave it out"));
+  asked.value = false;
+}
+
+} // namespace accel
