@@ -285,7 +285,8 @@ void AccelerateReader::readDynamo(const Section &dynamo) {
     error("invalid-value", field,
           yaml::shortText(value) + " is not a dynamo backend",
           didYouMean(value.text, known), fixSpelling(field, known));
-  else if (!off && options.forPlanning && !equalsUpper(value.text, "INDUCTOR"))
+  else if (!off && handedOn && options.forPlanning &&
+           !equalsUpper(value.text, "INDUCTOR"))
     notSupported(field,
                  "what torch.compile (" + printable(value.text) +
                      ") saves for the backward and fuses is not modelled yet",

@@ -112,6 +112,8 @@ struct ScriptSettings {
   Setting<bool> fusedLoss;
   /// torch.compile with Inductor.
   Setting<bool> compiled;
+  /// Each repeated layer by itself.
+  bool compilesRegions = false;
   /// Its mode replays CUDA graphs.
   Setting<bool> replaysGraphs;
   /// Operands of fp32 matmuls are rounded to TF32.
@@ -128,7 +130,16 @@ struct ScriptSettings {
   /// any, and seconds that a collective may wait.
   Setting<std::optional<int64_t>> evalBatch;
   bool evaluates = true;
+  /// Of predictions that are kept for compute_metrics: batches that stay on the
+  /// device (eval_accumulation_steps); whether batches are joined
+  /// (eval_do_concat_batches); each is judged by itself (batch_eval_metrics);
+  /// or none is kept (prediction_loss_only).
+  Setting<std::optional<int64_t>> evalAccumulation;
+  bool evalJoins = true, evalEachBatch = false, evalLossOnly = false;
   Setting<std::optional<int64_t>> collectiveTimeout;
+  /// Checkpoints have the optimizer's states; not with save_only_model, nor
+  /// where only the model is saved at the end (save_strategy: no).
+  bool savesStates = true;
   Setting<std::optional<plan::DType>> loadDtype;
   /// As --quantize spells it ("nf4,double_quant,storage=bf16"); empty: none.
   Setting<std::string> quantization;

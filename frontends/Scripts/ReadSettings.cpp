@@ -331,6 +331,8 @@ void SettingsReader::readCompile() {
                       ") saves for the backward and fuses is not modelled yet",
                   "write inductor, or leave it out to plan the model as it "
                   "runs without it");
+  // No key of TrainingArguments: the command's own --compile-regions.
+  settings.compilesRegions = truth("compile_regions");
   if (usesCudaGraphs(mode))
     set(settings.replaysGraphs, true, "torch_compile_mode", mode);
   set(settings.compiled, true, key, "true",
@@ -487,9 +489,12 @@ void SettingsReader::checkEvaluation() {
     if (const std::optional<int64_t> count = integer(name); count && *count > 0)
       set(setting, count, name, std::to_string(*count));
   };
-  if (settings.evaluates)
+  if (settings.evaluates) {
     take(settings.evalBatch, "per_device_eval_batch_size");
+    readPredictions();
+  }
   take(settings.collectiveTimeout, "ddp_timeout");
+  settings.savesStates = !truth("save_only_model") && save != "no";
   if (truth("load_best_model_at_end") && save != "best" && eval != save)
     error("conflicting-arguments", "load_best_model_at_end",
           "load_best_model_at_end with eval_strategy " + eval +
@@ -503,6 +508,25 @@ void SettingsReader::checkEvaluation() {
           "lr_scheduler_type " + schedule +
               " needs evaluation; TrainingArguments stops with a ValueError",
           "write eval_strategy: steps");
+}
+
+/// What Trainer.evaluation_loop keeps of the model's outputs.
+void SettingsReader::readPredictions() {
+  settings.evalLossOnly = truth("prediction_loss_only");
+  settings.evalEachBatch = truth("batch_eval_metrics");
+  settings.evalJoins =
+      !value("eval_do_concat_batches") || truth("eval_do_concat_batches");
+  const char *name = "eval_accumulation_steps";
+  const std::optional<int64_t> batches = integer(name);
+  if (batches && *batches < 1)
+    return error("invalid-value", name,
+                 "'eval_accumulation_steps' is " + std::to_string(*batches) +
+                     ", and predictions go to the host after one or more "
+                     "batches",
+                 "write a positive number, or leave it out to keep all on the "
+                 "device");
+  if (batches)
+    set(settings.evalAccumulation, batches, name, std::to_string(*batches));
 }
 
 void SettingsReader::checkDataLoader() {

@@ -72,6 +72,7 @@ private:
   void readDistribution();
   void readAccelerator();
   void checkEvaluation();
+  void readPredictions();
   void checkDataLoader();
 
   // FsdpConfig.cpp

@@ -66,10 +66,17 @@ static const char *graphsOf(const PlanInputs &inputs) {
   return "CUDA graphs replay the kernels out of a pool of their own";
 }
 
+/// The accelerate file's dynamo_config, which launch does not hand on to ranks
+/// of DeepSpeed (prepare_deepspeed_cmd_env of accelerate/utils/launch.py).
+static bool launchCompiles(const PlanInputs &inputs) {
+  return inputs.executor != FrameworkKind::Deepspeed &&
+         inputs.job.accelerate.dynamo.compiles();
+}
+
 std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
   const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
   const Setting<bool> &script = inputs.job.script.compiled;
-  if (!*script && !dynamo.compiles())
+  if (!*script && !launchCompiles(inputs))
     return std::nullopt;
   Setting<bool> whole;
   if (*script) {
@@ -79,7 +86,8 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
     whole.key = dynamo.backend.key;
     whole.at = dynamo.backend.at;
   }
-  whole.value = !dynamo.compiles() || !*dynamo.regional;
+  whole.value = !inputs.job.script.compilesRegions &&
+                (!launchCompiles(inputs) || !*dynamo.regional);
   whole.why = !*whole ? "each layer by itself, the rest operator by operator"
                       : regionOf(inputs);
   if (const auto graphs = replaysGraphs(inputs))
@@ -92,7 +100,7 @@ std::optional<Setting<bool>> replaysGraphs(const PlanInputs &inputs) {
   if (*script)
     return script;
   const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
-  if (!dynamo.compiles() || !usesCudaGraphs(*dynamo.mode))
+  if (!launchCompiles(inputs) || !usesCudaGraphs(*dynamo.mode))
     return std::nullopt;
   Setting<bool> asked;
   asked.value = true;

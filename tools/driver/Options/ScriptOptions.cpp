@@ -69,6 +69,9 @@ void addScriptArguments(Arguments &a, ScriptOptions &o) {
                                 {"flash_attention_3", "flash_attention_3"}}),
       "the model's attention (attn_implementation)");
   a.flag("--compile", o.compiles, "the script compiles the model");
+  a.flag("--compile-regions", o.compilesRegions,
+         "the script compiles each repeated layer by itself (Accelerate's "
+         "compile_regions)");
   a.flag("--tf32", o.tf32,
          "fp32 matmuls round their operands to TF32 (tf32, or "
          "torch.backends.cuda.matmul.allow_tf32)");
@@ -107,8 +110,11 @@ std::vector<scripts::OwnOption> ScriptOptions::arguments() const {
     result.push_back({"use_liger_kernel", "true", "--liger"});
   if (!attention.empty())
     result.push_back({"attn_implementation", attention, "--attn=" + attention});
-  if (compiles)
-    result.push_back({"torch_compile", "true", "--compile"});
+  const char *compile = compilesRegions ? "--compile-regions" : "--compile";
+  if (compiles || compilesRegions)
+    result.push_back({"torch_compile", "true", compile});
+  if (compilesRegions)
+    result.push_back({"compile_regions", "true", compile});
   if (tf32)
     result.push_back({"tf32", "true", "--tf32"});
   if (!fp8.empty())

@@ -21,7 +21,8 @@ struct ScriptOptions {
   std::vector<std::string> trainerFiles; // --trainer
   std::vector<std::string> command;      // behind --
   std::optional<int64_t> processes;      // --num-processes
-  bool liger = false, compiles = false, packs = false, tf32 = false;
+  bool liger = false, compiles = false, compilesRegions = false, packs = false,
+       tf32 = false;
   bool offloadsCheckpoints = false; // --gradient-checkpointing=offload
   std::string attention;            // empty: the model's own
   std::string fp8;                  // a recipe; empty: none
