@@ -21,6 +21,11 @@ constexpr int64_t cudaHostBytes = int64_t(1) << 30;
 /// transformers 5 on.
 constexpr int64_t oldShardBytes = 5'000'000'000, newShardBytes = 50'000'000'000;
 
+std::string shown(int64_t bytes) {
+  const bool large = bytes >= int64_t(10) << 30;
+  return std::to_string(bytes >> (large ? 30 : 20)) + (large ? " GiB" : " MiB");
+}
+
 class Phases {
 public:
   Phases(const StepModel &model, const Candidate &candidate,
@@ -49,7 +54,7 @@ public:
     }
     const bool own =
         in.saved == SavedState::Sharded || (deepspeed() && !in.gathers16Bit);
-    const int64_t all = storedBytes + stateBytes;
+    const int64_t all = storedBytes + savedStates();
     const int64_t part = all / shards();
     for (PhaseKind kind : {PhaseKind::Save, PhaseKind::Resume})
       move(kind, own ? part * std::max<int64_t>(1, in.ranksPerNode) : all,
@@ -101,14 +106,24 @@ private:
       if (!parameter.trainable)
         continue;
       trainedBytes += stored;
-      for (const plan::StateRule &state : candidate.update->states)
-        stateBytes +=
+      for (const plan::StateRule &state : candidate.update->states) {
+        const int64_t bytes =
             plan::OptimizerRule::elements(
                 state, parameter.shape,
                 parameter.shape.empty() ? 1 : parameter.shape.front()) *
             plan::itemSize(
                 plan::OptimizerRule::dtypeOf(state, dtypes.state(parameter)));
+        stateBytes += bytes;
+        largestState = std::max(largestState, bytes);
+      }
+      // Of ZeRO the fp32 weights are the optimizer's.
+      if (deepspeed() && candidate.dtypes.masterCopy)
+        stateBytes += numel * plan::itemSize(plan::DType::F32);
+      trainedNumel += numel;
     }
+    // Its partitions are flat, and each is one storage.
+    if (deepspeed())
+      largestState = trainedNumel / shards() * plan::itemSize(plan::DType::F32);
     for (int64_t bytes : units)
       largestUnit = std::max(largestUnit, bytes);
     adapted = trainedBytes * 10 < storedBytes;
@@ -245,39 +260,112 @@ private:
         "at its peak: " + step.peakWhere);
   }
 
-  /// The model's forward without saved values, and logits that
-  /// Trainer.prediction_step returns in fp32 and gathers from all ranks.
+  /// What an evaluation holds, in bytes of a rank.
+  struct Evaluated {
+    int64_t batch = 1;    // sequences
+    int64_t forward = 0;  // of a batch, beside what persists
+    int64_t gathered = 0; // a batch's logits as they are returned, of all ranks
+    int64_t sample = 0;   // a sequence's logits in fp32, as the host has them
+  };
+
+  /// The model's forward without saved values, and logits that the loss
+  /// converts to fp32.
   void eval() {
     int64_t logits = 0;
     for (const StepCall &call : model.calls)
       logits += model.kinds[call.kind].logitsBytes;
     const int64_t trained = std::max<int64_t>(1, model.microBatch);
-    const int64_t batch = in.evalBatch.value_or(trained);
-    logits = logits / trained * batch;
+    Evaluated e;
+    e.batch = in.evalBatch.value_or(trained);
+    logits = logits / trained * e.batch;
     if (logits == 0 || !in.evaluates)
       return;
     const int64_t item = plan::itemSize(candidate.dtypes.compute);
     const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
-    const int64_t gathered = wide * ranks();
+    // Where the loss alone is asked for, Trainer tells a fused one to leave out
+    // the logits (skip_logits); those of a part are there.
+    const int64_t parts = !in.keptLogits && atLeast(in.transformers, "5.23")
+                              ? std::max<int64_t>(1, candidate.lossChunks)
+                              : 1;
     // A loss of preferences runs its reference beside the logits.
     const PreferenceStep &preference = candidate.preference;
     const bool compares =
         preference.logProbabilities &&
         preference.reference != PreferenceStep::Reference::None;
-    add(PhaseKind::Eval,
-        step.persistentBytes + gatheredInEval(item) + logits + wide +
-            (compares ? wide : 0),
-        step.hostBytes, step.hostBytes,
-        (in.evalBatch ? "a batch of " + std::to_string(batch) +
-                            " (per_device_eval_batch_size)"
-                      : std::string("one batch of the step's size")) +
-            " whose loss alone is kept" +
+    e.forward =
+        weightsInEval(item) + (logits + wide) / parts + (compares ? wide : 0);
+    e.gathered = (candidate.dtypes.outputFloat ? wide : logits) * ranks();
+    e.sample = wide / e.batch;
+    const std::string batch = in.evalBatch
+                                  ? "a batch of " + std::to_string(e.batch) +
+                                        " (per_device_eval_batch_size)"
+                                  : std::string("one batch of the step's size");
+    if (in.keptLogits)
+      return evalKeeps(e, *in.keptLogits, batch);
+    add(PhaseKind::Eval, step.persistentBytes + e.forward, step.hostBytes,
+        step.hostBytes,
+        batch + " whose loss alone is kept" +
             (compares ? ", and the reference's logits beside the model's"
                       : "") +
             "; with compute_metrics the logits of all ranks stay on the "
             "device, " +
-            std::to_string(gathered >> 20) +
-            " MiB for each batch until eval_accumulation_steps");
+            shown(e.gathered) +
+            " for each batch until eval_accumulation_steps (--eval-samples N "
+            "counts them)");
+  }
+
+  /// Each batch's logits are gathered from all ranks and joined to those before
+  /// by a copy of all (nested_concat), on the device and, once they go there,
+  /// on every rank's host.
+  void evalKeeps(const Evaluated &e, const KeptLogits &kept,
+                 const std::string &batch) {
+    const int64_t ofAll = e.batch * ranks();
+    const int64_t batches = kept.samples ? (*kept.samples + ofAll - 1) / ofAll
+                                         : kept.batches.value_or(1);
+    const int64_t there =
+        kept.eachBatch ? 1 : std::min(batches, kept.batches.value_or(batches));
+    const bool joins = kept.joins && !kept.eachBatch;
+    // The last batch's are there under a name of their own while the next
+    // one's are computed, and so are all before and after being joined.
+    const int64_t before =
+        (there - 1) * e.gathered + (joins && there > 2 ? e.gathered : 0);
+    const int64_t after = (joins && there > 1 ? 2 : 1) * there * e.gathered;
+    const int64_t device =
+        step.persistentBytes + std::max(e.forward + before, after);
+    const int64_t total =
+        kept.samples && !kept.eachBatch ? *kept.samples * e.sample : 0;
+    const int64_t host = total * (joins && batches > there ? 2 : 1);
+    std::string why =
+        batch + " whose logits compute_metrics gets: those of " +
+        (there == 1 ? std::string("one batch")
+                    : std::to_string(there) + " batches") +
+        " of all ranks stay on the device, " + shown(e.gathered) + " each" +
+        (joins && there > 1 ? ", twice while they are joined" : "");
+    if (total > 0)
+      why += "; then all are in the host memory of each rank, " + shown(total) +
+             (host > total ? ", twice while they are joined" : "");
+    else if (!kept.eachBatch)
+      why += "; those on the host are not counted without --eval-samples N";
+    why += kept.batches || kept.eachBatch
+               ? "; preprocess_logits_for_metrics can reduce them before"
+               : "; eval_accumulation_steps moves them to the host, and "
+                 "preprocess_logits_for_metrics can reduce them before";
+    add(PhaseKind::Eval, device, step.hostBytes + host, step.hostBytes + host,
+        std::move(why));
+  }
+
+  /// What a forward without gradients holds of weights, beside what persists: a
+  /// gathered unit, or autocast's copies, which its cache keeps until the end.
+  int64_t weightsInEval(int64_t item) const {
+    if (fsdp() || (deepspeed() && candidate.zeroStage == 3))
+      return gatheredInEval(item);
+    int64_t copies = 0;
+    for (const StepParameter &parameter : model.parameters)
+      if (candidate.dtypes.autocast && parameter.trainable &&
+          parameter.shape.size() > 1 &&
+          plan::itemSize(dtypes.storage(parameter)) > item)
+        copies += parameter.numel() * item;
+    return copies;
   }
 
   /// A second model is one unit under FSDP2, whose forward holds the output of
@@ -311,11 +399,15 @@ private:
                  shard + stateBytes / shards(),
                  "each rank writes its own shards, copied to host memory");
     if (fsdp())
-      return add(PhaseKind::Save, persistent + largestPiece(),
-                 storedBytes + stateBytes + step.hostBytes, step.hostBytes,
-                 "parameters and optimizer states are gathered piece by piece "
-                 "to rank 0's host memory (rank0_only, offload_to_cpu)",
-                 storedBytes + stateBytes);
+      return add(
+          PhaseKind::Save, persistent + largestPiece(),
+          std::max(storedBytes, savedStates()) + step.hostBytes, step.hostBytes,
+          std::string("parameters") +
+              (in.savesStates ? ", and after them the optimizer's states, are"
+                              : " are") +
+              " gathered piece by piece to rank 0's host memory "
+              "(rank0_only, offload_to_cpu)",
+          storedBytes + savedStates());
     if (deepspeed() && candidate.zeroStage == 3) {
       const int64_t half =
           storedBytes /
@@ -330,11 +422,27 @@ private:
     const int64_t file =
         std::min(storedBytes, atLeast(in.transformers, "5.0") ? newShardBytes
                                                               : oldShardBytes);
+    if (deepspeed())
+      return add(PhaseKind::Save, persistent,
+                 std::max(file, in.savesStates ? largestState : 0) +
+                     step.hostBytes,
+                 (in.savesStates ? largestState : 0) + step.hostBytes,
+                 std::string("rank 0 writes the model file by file") +
+                     (in.savesStates ? ", and each rank its own partition of "
+                                       "fp32 weights and states"
+                                     : ""),
+                 storedBytes);
+    // torch.save copies one storage at a time.
     add(PhaseKind::Save, persistent,
-        std::max(file, stateBytes) + step.hostBytes, step.hostBytes,
-        "rank 0 writes the model file by file, and the optimizer's states",
-        storedBytes + stateBytes);
+        std::max(file, in.savesStates ? largestState : 0) + step.hostBytes,
+        step.hostBytes,
+        std::string("rank 0 writes the model file by file") +
+            (in.savesStates ? ", and the optimizer's states one by one" : ""),
+        storedBytes + savedStates());
   }
+
+  /// Of all ranks, where a checkpoint has them.
+  int64_t savedStates() const { return in.savesStates ? stateBytes : 0; }
 
   /// Accelerator.load_state.
   void resume() {
@@ -367,10 +475,27 @@ private:
     }
     if (fsdp())
       return add(PhaseKind::Resume, step.persistentBytes + largestPiece(),
-                 storedBytes + stateBytes, 0,
-                 "rank 0 reads the whole state and sends it piece by piece");
+                 std::max(storedBytes, savedStates()), 0,
+                 std::string("rank 0 reads the parameters") +
+                     (in.savesStates
+                          ? ", and after them the optimizer's states,"
+                          : "") +
+                     " and sends them piece by piece");
+    if (deepspeed()) {
+      // load_checkpoint: the module's file, whose parameters are elsewhere in
+      // stage 3, and the rank's own partition of fp32 weights and states.
+      const int64_t host =
+          (candidate.zeroStage == 3 ? 0 : storedBytes) + states;
+      return add(
+          PhaseKind::Resume, step.persistentBytes, host, host,
+          candidate.zeroStage == 3
+              ? "each rank reads its own partition of fp32 weights and "
+                "states into host memory"
+              : "each rank reads the whole module, and its own partition "
+                "of fp32 weights and states, into host memory");
+    }
     // map_location is "on_device" for several processes.
-    const bool onDevice = ranks() > 1 && !deepspeed();
+    const bool onDevice = ranks() > 1;
     add(PhaseKind::Resume, step.persistentBytes + (onDevice ? stateBytes : 0),
         onDevice ? 0 : storedBytes + stateBytes,
         onDevice ? 0 : storedBytes + stateBytes,
@@ -392,7 +517,8 @@ private:
   ParameterDtypes dtypes;
   std::vector<JobPhase> phases;
   int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
-  int64_t trainedBytes = 0, stateBytes = 0;
+  int64_t trainedBytes = 0, stateBytes = 0, largestState = 0;
+  int64_t trainedNumel = 0;
   int64_t largest = 0, largestStored = 0, largestUnit = 0;
   int64_t expertBytes = 0; // as they are loaded
   bool quantized = false, adapted = false;

@@ -58,6 +58,18 @@ double phaseSeconds(const JobPhase &phase, const PhaseRates &rates);
 /// How the model is saved.
 enum class SavedState { Full, Sharded, Replicated };
 
+/// Logits that an evaluation keeps for compute_metrics
+/// (Trainer.evaluation_loop of transformers 5.23). Either number is there.
+struct KeptLogits {
+  /// Sequences of an evaluation, over all ranks.
+  std::optional<int64_t> samples;
+  /// Batches of a rank that stay on the device before they go to the host
+  /// (eval_accumulation_steps); nothing: all.
+  std::optional<int64_t> batches;
+  bool joins = true;      // into one tensor (eval_do_concat_batches)
+  bool eachBatch = false; // is judged and dropped (batch_eval_metrics)
+};
+
 struct PhaseInputs {
   int64_t ranksPerNode = 1;
   int64_t contextBytes = 0; // of a device: context, communicators, libraries
@@ -72,8 +84,11 @@ struct PhaseInputs {
   /// Sequences on a device in evaluation; nothing: as many as in a step.
   std::optional<int64_t> evalBatch;
   bool evaluates = true;
+  std::optional<KeptLogits> keptLogits; // nothing: the loss alone is kept
   /// Checkpoints are saved and the wide state is gathered.
   SavedState saved = SavedState::Full;
+  /// Checkpoints have the optimizer's states (not with save_only_model).
+  bool savesStates = true;
   /// stage3_gather_16bit_weights_on_model_save.
   bool gathers16Bit = false;
   std::string transformers = frameworks::Versions().transformers;

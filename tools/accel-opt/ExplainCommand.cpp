@@ -57,6 +57,12 @@ static int explainPhases(const std::string &path, ReportFormat output) {
   return exitOk;
 }
 
+/// A report of plan, which is no plan.
+static bool holdsPhases(const std::string &path) {
+  std::ifstream in(path, std::ios::binary);
+  return in && readPhases(nlohmann::ordered_json::parse(in, nullptr, false));
+}
+
 /// Predicted beside measured, the page, or both.
 static int explainRun(const plan::Plan &plan, const std::string &logPath,
                       const std::string &reportPath, ReportFormat output) {
@@ -117,6 +123,11 @@ int accel::explainCommand(int argc, char **argv) {
   std::string error;
   if (!plan::readPlan(arguments.positional[0], plan, error)) {
     std::fprintf(stderr, "accel-opt explain: error: %s\n", error.c_str());
+    if (holdsPhases(arguments.positional[0]))
+      std::fprintf(stderr,
+                   "accel-opt explain: note: it is a report of plan --format "
+                   "json, of which 'phases' can be explained; --emit plan "
+                   "writes a plan\n");
     return exitInvalid;
   }
   if (whole)

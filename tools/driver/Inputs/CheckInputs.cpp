@@ -7,6 +7,8 @@
 
 #include "frontends/Accelerate/DeepspeedJson.h"
 
+#include <tuple>
+
 namespace accel {
 namespace {
 
@@ -19,6 +21,10 @@ public:
   void run() {
     refuseUnsupported();
     checkReference();
+    checkPredictions();
+    checkAttention();
+    checkReentrant();
+    checkReleases();
     checkVersions();
   }
 
@@ -136,6 +142,57 @@ private:
     refuse(script.fp8->has_value(), script.fp8, "fp8");
   }
 
+  void checkReentrant() {
+    if (options.reentrant && !options.script.offloadsCheckpoints &&
+        !options.gradientCheckpointing.value_or(
+            *job().script.layerCheckpointing))
+      report(Severity::Warning, "ignored-key", {}, "",
+             "--reentrant has no effect: the script recomputes nothing",
+             "pass --gradient-checkpointing too, or leave it out");
+  }
+
+  /// FlashAttention's kernels take 16 bits alone; autocast and FSDP's policy
+  /// give them that.
+  void checkAttention() {
+    const auto &asked = job().script.attention;
+    const AttentionKernel kernel = asked->value_or(AttentionKernel::Sdpa);
+    const bool flash = kernel == AttentionKernel::FlashAttention2 ||
+                       kernel == AttentionKernel::FlashAttention3;
+    if (!flash || inputs.executor == FrameworkKind::AccelRun ||
+        inputs.executor == FrameworkKind::Deepspeed ||
+        job().accelerate.mixedPrecision.value != MixedPrecision::No ||
+        job().precision.value.param || inputs.loadedDtype() != plan::DType::F32)
+      return;
+    report(Severity::Error, "invalid-value", asked.at, asked.key,
+           std::string(toString(kernel)) +
+               " computes in fp16 and bf16 alone, and the model computes in "
+               "fp32: its kernel stops with a RuntimeError",
+           "write mixed_precision: bf16, load the model in 16 bits (--dtype "
+           "bf16), or take sdpa");
+  }
+
+  /// Logits are counted that nobody keeps.
+  void checkPredictions() {
+    if (!options.evalSamples)
+      return;
+    const ScriptSettings &script = job().script;
+    auto refuse = [&](const std::string &why, const std::string &hint) {
+      report(Severity::Error, "conflicting-arguments", {}, "",
+             "--eval-samples: " + why, hint);
+    };
+    if (inputs.executor == FrameworkKind::AccelRun ||
+        inputs.executor == FrameworkKind::Megatron)
+      return refuse(std::string(toString(inputs.executor)) +
+                        " keeps no logits in an evaluation",
+                    "leave it out");
+    if (!script.evaluates)
+      return refuse("the script evaluates nothing",
+                    "write eval_strategy: steps, or leave it out");
+    if (script.evalLossOnly)
+      refuse("prediction_loss_only is true, so that the loss alone is kept",
+             "leave one of them out");
+  }
+
   /// TRL gives a second model the whole JSON (prepare_deepspeed of
   /// trl/models/utils.py), and DeepSpeed makes the optimizer that it names,
   /// with states and master weights (DeepSpeedEngine.__init__).
@@ -162,6 +219,20 @@ private:
 
   /// What the releases at hand do in a step that is not modelled, or where
   /// they stop.
+  void checkReleases() {
+    const scripts::Versions &given = options.script.versions;
+    const std::tuple<const char *, const std::string &, const char *> all[] = {
+        {"transformers", given.transformers, "5.23.0"},
+        {"trl", given.trl, "1.10.0"},
+        {"peft", given.peft, "0.21.2"},
+        {"deepspeed", given.deepspeed, "0.19.8"}};
+    for (const auto &[name, text, example] : all)
+      if (!text.empty() && !parseAccelerateVersion(text))
+        report(Severity::Error, "invalid-version", {}, "",
+               "'" + printable(text) + "' is not a version of " + name,
+               std::string("write it as ") + example);
+  }
+
   void checkVersions() {
     const AccelerateConfig &a = job().accelerate;
     const bool two = inputs.executor == FrameworkKind::Fsdp2;

@@ -199,6 +199,9 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
          "the script keeps the model's outputs, and so the logits, until the "
          "backward has run")
       .saidByModule();
+  a.option("--eval-samples", o.evalSamples, countValue(),
+           "samples of an evaluation whose logits Trainer keeps for "
+           "compute_metrics (default: the loss alone is kept)");
   a.option("--allocator-conf", o.allocatorConf, textValue("TEXT"),
            "the job's PYTORCH_CUDA_ALLOC_CONF, e.g. expandable_segments:True");
 }
@@ -297,6 +300,9 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
       if (option->given && option->inModule)
         return option->name +
                " has no effect with --compile-from: the module says it";
+  if (!o.adapter.empty() && o.script.loraRank)
+    return "--adapter and --lora-r each say what adapter is trained: give one "
+           "of them";
   if (o.tune && o.maxBatch)
     return "--max-batch takes the configuration as it is, and --tune changes "
            "it: give one of them";

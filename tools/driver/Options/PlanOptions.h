@@ -78,6 +78,8 @@ struct PlanOptions {
   std::optional<LossChunks> lossChunks;
   bool holdOutputs = false;
   std::optional<bool> gradientCheckpointing; // of every layer
+  /// Of an evaluation over all ranks, whose logits compute_metrics gets.
+  std::optional<int64_t> evalSamples;
   ScriptOptions script;
   bool reentrant = false;     // gradient checkpointing with use_reentrant=True
   bool trainerScript = false; // transformers' Trainer, or one of TRL's

@@ -6,6 +6,8 @@
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Text/Format.h"
 
+#include <algorithm>
+
 namespace accel {
 namespace {
 
@@ -64,7 +66,10 @@ Bound boundOf(int64_t bytes, const std::optional<int64_t> &limit) {
 
 /// Seconds for which the other ranks wait for one that writes.
 double serialSeconds(const JobPhase &phase, const PhaseReport &report) {
-  return phase.serialBytes > 0 ? phaseSeconds(phase, report.rates) : 0;
+  JobPhase written = phase;
+  written.storageBytes = std::min(phase.storageBytes, phase.serialBytes);
+  written.copiedBytes = std::min(phase.copiedBytes, phase.serialBytes);
+  return phase.serialBytes > 0 ? phaseSeconds(written, report.rates) : 0;
 }
 bool mayTimeOut(const JobPhase &phase, const PhaseReport &report) {
   return serialSeconds(phase, report) > report.rates.collectiveTimeoutSeconds;

@@ -167,6 +167,18 @@ void addErrorBars(const Session &session, PlanReport &r) {
     r.fits = false;
 }
 
+/// Without samples or steps to accumulate, nothing says that there is a
+/// compute_metrics, and Trainer keeps the loss alone.
+static std::optional<KeptLogits> keptLogits(const PlanOptions &options,
+                                            const ScriptSettings &script) {
+  if (script.evalLossOnly ||
+      (!options.evalSamples && !script.evalAccumulation.value &&
+       !script.evalEachBatch))
+    return std::nullopt;
+  return KeptLogits{options.evalSamples, script.evalAccumulation.value,
+                    script.evalJoins, script.evalEachBatch};
+}
+
 /// What the job holds outside its steps.
 void reportPhases(const Session &session, const Advice &advice,
                   PlanReport &shown) {
@@ -192,8 +204,10 @@ void reportPhases(const Session &session, const Advice &advice,
     in.saved = SavedState::Replicated;
   in.transformers = session.importing.versions.transformers;
   const ScriptSettings &script = inputs.job.script;
+  in.savesStates = script.savesStates;
   in.evalBatch = script.evalBatch.value;
   in.evaluates = script.evaluates;
+  in.keptLogits = keptLogits(session.options, script);
   PhaseReport &report = shown.phases;
   report.phases =
       jobPhases(*advice.model, advice.candidate, advice.configured, in);
