@@ -28,7 +28,8 @@ bool isInside(const std::string &fqn, const std::string &above) {
 std::string prefixed(const std::string &fqn) { return join(prefix, fqn); }
 
 bool isLinear(const std::string &className) {
-  return className == "Linear" || className == "Conv1D";
+  return className == "Linear" || className == "FalconLinear" ||
+         className == "Conv1D";
 }
 
 } // namespace

@@ -33,7 +33,7 @@ linearLayers(mlir::ModuleOp module) {
   const auto parameters = parametersByName(module);
   SmallVector<std::pair<StringRef, sharding::ParamOp>> result;
   for (auto op : module.getOps<sharding::ModuleOp>())
-    if (op.getClassName() == "Linear")
+    if (op.getClassName() == "Linear" || op.getClassName() == "FalconLinear")
       if (auto at = parameters.find((op.getFqn() + ".weight").str());
           at != parameters.end())
         result.push_back({op.getFqn(), at->second});

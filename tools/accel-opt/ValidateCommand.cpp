@@ -12,6 +12,7 @@
 #include "tools/options/Arguments.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <unistd.h>
 
 using namespace accel;
@@ -40,6 +41,14 @@ int accel::validateCommand(int argc, char **argv) {
     return exitCode;
   if (!arguments.one("RUNS.csv", file, exitCode))
     return exitCode;
+  for (const auto &[option, path] :
+       {std::pair{"--models", modelFolder}, std::pair{"--targets", folder}}) {
+    std::error_code ignored;
+    if (!path.empty() && !std::filesystem::is_directory(path, ignored))
+      return arguments.usageError(std::string(option) +
+                                  ": there is no folder '" +
+                                  printablePath(path) + "'");
+  }
   DiagnosticEngine engine;
   ValidationResult result;
   TargetsByName targets(folder, engine);

@@ -46,8 +46,14 @@ std::string persistentTooMuch(const plan::Plan &plan,
   std::string text = "; what a rank keeps between steps alone is " +
                      formatBytes(kept) + ", " +
                      tooMuch(kept, *report.budgetBytes);
-  int64_t shards = report.advice ? report.advice->candidate.shards().ranks : 1;
-  if (shards > 1)
+  if (!report.advice)
+    return text;
+  const Candidate &candidate = report.advice->candidate;
+  // Below stage 3 ZeRO leaves parameters whole on every rank, however many.
+  const bool shardsAll = candidate.executor != FrameworkKind::Deepspeed ||
+                         candidate.zeroStage == 3;
+  const int64_t shards = candidate.shards().ranks;
+  if (shards > 1 && shardsAll)
     text += ": sharded over " + std::to_string(shards) +
             " ranks, it would take " +
             formatGrouped(std::ceil(static_cast<double>(kept) *
