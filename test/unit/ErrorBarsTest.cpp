@@ -53,7 +53,10 @@ TEST_P(ErrorBarsOf, AreWiderWhereNothingWasMeasured) {
       {TrainedKind::Compiled, "fsdp2", "h100-sxm-80gb"}};
   for (auto [kind, framework, target] : unmeasured) {
     const ErrorBars other(GetParam(), {kind, framework, target, 4096});
-    EXPECT_FALSE(other.measured());
+    // Bars of seconds in fp8 would hold too few of the rows left out.
+    const bool measured =
+        kind == TrainedKind::Fp8 && GetParam() == ErrorBars::Figure::Bytes;
+    EXPECT_EQ(other.measured(), measured);
     EXPECT_LE(other.interval(0.9).low, known.interval(0.9).low);
     EXPECT_GE(other.interval(0.9).high, known.interval(0.9).high);
   }
