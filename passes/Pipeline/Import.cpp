@@ -15,6 +15,7 @@
 #include "passes/Random/SeparateEval.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -466,6 +467,35 @@ private:
     // Until transformers 5 each expert had linear layers of its own.
     markQuantized(module, config, name.empty() ? StringRef("lm_head") : name,
                   !accel::atLeast(options.versions.transformers, "5.0"));
+    noteWideWeights(config);
+  }
+
+  /// What users take for quantised and is not, where that is most of the model.
+  void noteWideWeights(const QuantizationConfig &config) {
+    int64_t packed = 0, wide = 0;
+    bool experts = false;
+    for (auto param : module.getOps<sharding::ParamOp>()) {
+      const int64_t numel = param.getTensorType().getNumElements();
+      const bool marked = quantizedParam(param).has_value();
+      (marked ? packed : wide) += numel;
+      experts |= !marked && param.getTensorType().getRank() == 3;
+    }
+    if (packed >= wide)
+      return;
+    auto billions = [](int64_t numel) {
+      return llvm::formatv("{0:f1} B", static_cast<double>(numel) / 1e9).str();
+    };
+    engine.report(diagnosticAt(
+        config, Severity::Note, "partly-quantised",
+        std::string(plan::describe(config.values.format).name) + " packs " +
+            billions(packed) + " of " + billions(packed + wide) +
+            " parameters, and the others stay as they are loaded: " +
+            (experts ? "since transformers 5 the experts of a layer are one "
+                       "parameter of three dimensions, and no linear layers"
+                     : "it takes layers of the class nn.Linear alone"),
+        experts ? "transformers 4 (--transformers-version 4.57) packs each "
+                  "expert's layers"
+                : ""));
   }
 
   template <typename T>

@@ -96,7 +96,15 @@ private:
       return expertsAreLinearLayers && isExpert(param.getFqn());
     const StringRef className = classes.lookup(owner);
     return rank == 2 && leaf == "weight" &&
-           (className == "Linear" || className == "Conv1D");
+           (className == "Linear" || className == "Conv1D" ||
+            (className == "FalconLinear" && takesSubclasses()));
+  }
+
+  /// replace_with_bnb_linear of transformers 5.23 asks for type(module) is
+  /// nn.Linear, GPTQ's and AWQ's for isinstance.
+  bool takesSubclasses() const {
+    return config.values.format == plan::WeightFormat::Gptq ||
+           config.values.format == plan::WeightFormat::Awq;
   }
 
   void mark(sharding::ParamOp param) {
