@@ -292,8 +292,9 @@ private:
     const bool compares =
         preference.logProbabilities &&
         preference.reference != PreferenceStep::Reference::None;
-    e.forward =
-        weightsInEval(item) + (logits + wide) / parts + (compares ? wide : 0);
+    // Of 16 bits the loss makes an fp32 copy; of that it takes a log-softmax.
+    const int64_t inLoss = logits + (item < 4 ? wide : 0) + wide;
+    e.forward = weightsInEval(item) + inLoss / parts + (compares ? wide : 0);
     e.gathered = (candidate.dtypes.outputFloat ? wide : logits) * ranks();
     e.sample = wide / e.batch;
     const std::string batch = in.evalBatch

@@ -23,7 +23,7 @@ def check(what, got, want):
 loss = phases("loss")
 persistent = loss["save"]["device_bytes"]
 forward = loss["eval"]["device_bytes"] - persistent
-check("a forward", forward, BATCH * TOKENS * VOCABULARY * (2 + 4))
+check("a forward", forward, BATCH * TOKENS * VOCABULARY * (2 + 4 + 4))
 host = loss["eval"]["host_bytes"]
 batches = SAMPLES // (RANKS * BATCH)
 for name, there, joins in [("kept", batches, True), ("moved", 3, True),
