@@ -41,10 +41,6 @@ FAMILIES = {**jobs.FAMILIES, **{name: jobs.MODELS[name] for name in (
     "gqa", "mha-bias", "llama3-rope", "tied", "mistral", "qwen2", "qwen3",
     "gpt2", "gpt2-untied", "mixtral", "qwen2-moe", "qwen3-moe", "gpt-oss")}}
 
-# CPUs' LayerNorm takes no residual in fp32 beside weights in fp16.
-HALVES = {name: FAMILIES[name] for name in ("gqa", "mha-bias", "qwen3",
-                                            "mistral", "tied")}
-
 
 def is_mixture(config):
     return any("experts" in key for key in config)
@@ -530,15 +526,10 @@ def buckets_case(context):
 CASES = [
     ("saved-families", saved_case(FAMILIES)),
     ("saved-autocast", saved_case(FAMILIES, ("float32",), autocast=True)),
-    # Of a checkpoint in the other 16-bit type, which autocast casts too.
-    ("saved-autocast-fp16", saved_case(HALVES, ("float16",), autocast=True)),
     ("saved-encoders", encoders_case),
     ("saved-adapters", adapted_case("float32")),
     ("saved-adapters-bf16", adapted_case("bfloat16")),
     ("saved-adapters-autocast", adapted_case("bfloat16", autocast=True)),
-    ("saved-adapters-autocast-fp16", adapted_case(
-        "float16", autocast=True,
-        adapted={n: a for n, a in ADAPTED.items() if n != "conv1d"})),
     ("saved-adapters-autocast-fp32", adapted_case("float32", autocast=True)),
     ("fsdp2-units", units_case),
     ("ddp-buckets", buckets_case),
