@@ -75,6 +75,20 @@ std::optional<Target> parseTarget(const std::string &file,
   return readTarget(*document, engine);
 }
 
+/// The kinds of a device whose name was given alone ("h100"), else the name
+/// that is spelled most like it.
+static std::string meantTarget(const std::string &name) {
+  std::string kinds;
+  for (const std::string &known : targetNames())
+    if (!name.empty() && known.starts_with(name + "-"))
+      kinds += (kinds.empty() ? "'" : ", '") + known + "'";
+  if (kinds.empty())
+    return didYouMean(name, targetNames());
+  if (const size_t last = kinds.rfind(", "); last != std::string::npos)
+    kinds.replace(last, 2, " or ");
+  return "did you mean " + kinds + "?";
+}
+
 std::optional<Target> loadTarget(const std::string &nameOrFile,
                                  DiagnosticEngine &engine) {
   if (std::optional<std::string> text = shippedTarget(nameOrFile))
@@ -93,7 +107,7 @@ std::optional<Target> loadTarget(const std::string &nameOrFile,
   engine.error("unknown-target", "",
                "unknown target '" + printable(nameOrFile) + "'; there are " +
                    names + ", and any YAML file by its path",
-               didYouMean(nameOrFile, targetNames()));
+               meantTarget(nameOrFile));
   return std::nullopt;
 }
 
