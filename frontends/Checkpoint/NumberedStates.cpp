@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/NumberedStates.h"
-#include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "runtime/plan/Plan.h"
 
@@ -99,22 +98,21 @@ private:
 
   /// param_groups, a list of dictionaries with "params": [0, 1, ...].
   bool readGroups() {
-    const auto bytes = readDataPickle(path, diagnostics);
-    if (!bytes)
-      return false;
-    Pickle::Problem problem;
-    const auto pickle = Pickle::parse(*bytes, isSavedName, problem);
-    if (!pickle)
-      return reportPickle(problem, path, diagnostics);
-    const auto list = pickle->field(pickle->root(), "param_groups");
+    return takeSavedPickle(path, diagnostics, [&](const Pickle &pickle) {
+      return takeGroups(pickle);
+    });
+  }
+
+  bool takeGroups(const Pickle &pickle) {
+    const auto list = pickle.field(pickle.root(), "param_groups");
     for (ValueId group :
-         list ? pickle->at(*list).items : std::vector<ValueId>()) {
-      const auto numbers = pickle->field(group, "params");
-      if (!numbers || !pickle->is(*numbers, Pickle::Kind::List))
+         list ? pickle.at(*list).items : std::vector<ValueId>()) {
+      const auto numbers = pickle.field(group, "params");
+      if (!numbers || !pickle.is(*numbers, Pickle::Kind::List))
         continue;
       std::vector<std::string> &own = groups.emplace_back();
-      for (ValueId number : pickle->at(*numbers).items)
-        own.push_back(std::to_string(pickle->integer(number).value_or(-1)));
+      for (ValueId number : pickle.at(*numbers).items)
+        own.push_back(std::to_string(pickle.integer(number).value_or(-1)));
       if (own.empty())
         groups.pop_back();
     }

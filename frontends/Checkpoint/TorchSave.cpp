@@ -186,6 +186,21 @@ std::optional<std::string> readDataPickle(const std::string &path,
   return bytes;
 }
 
+/// Of bytes that were read already.
+static bool takePickle(std::string_view bytes, const std::string &path,
+                       DiagnosticEngine &diagnostics,
+                       const std::function<bool(const Pickle &)> &take) {
+  Pickle::Problem problem;
+  const auto pickle = Pickle::parse(bytes, isSavedName, problem);
+  return pickle ? take(*pickle) : reportPickle(problem, path, diagnostics);
+}
+
+bool takeSavedPickle(const std::string &path, DiagnosticEngine &diagnostics,
+                     const std::function<bool(const Pickle &)> &take) {
+  const auto bytes = readDataPickle(path, diagnostics);
+  return bytes && takePickle(*bytes, path, diagnostics, take);
+}
+
 bool takeSavedTensors(const Pickle &pickle, const std::string &path, Part &part,
                       DiagnosticEngine &diagnostics) {
   part.format = PartFormat::TorchSave;
@@ -195,11 +210,9 @@ bool takeSavedTensors(const Pickle &pickle, const std::string &path, Part &part,
 
 bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
                     DiagnosticEngine &diagnostics) {
-  Pickle::Problem problem;
-  auto pickle = Pickle::parse(bytes, isSavedName, problem);
-  if (!pickle)
-    return reportPickle(problem, path, diagnostics);
-  return takeSavedTensors(*pickle, path, part, diagnostics);
+  return takePickle(bytes, path, diagnostics, [&](const Pickle &pickle) {
+    return takeSavedTensors(pickle, path, part, diagnostics);
+  });
 }
 
 bool readTorchSave(const std::string &path, Part &part,

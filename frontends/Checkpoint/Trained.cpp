@@ -7,7 +7,6 @@
 #include "frontends/Checkpoint/NumberedStates.h"
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
-#include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "runtime/plan/Plan.h"
@@ -219,27 +218,26 @@ private:
     if (std::none_of(read.parts.begin(), read.parts.end(),
                      [](const Part &part) { return part.path == "scaler.pt"; }))
       return true;
-    const auto bytes = readDataPickle(path, diagnostics);
-    if (!bytes)
-      return false;
-    Pickle::Problem problem;
-    const auto pickle = Pickle::parse(*bytes, isSavedName, problem);
-    if (!pickle)
-      return reportPickle(problem, path, diagnostics);
-    if (pickle->entries(pickle->root()).empty() &&
-        pickle->is(pickle->root(), Pickle::Kind::Dict))
+    return takeSavedPickle(path, diagnostics, [&](const Pickle &pickle) {
+      return takeScale(path, pickle);
+    });
+  }
+
+  bool takeScale(const std::string &path, const Pickle &pickle) {
+    if (pickle.entries(pickle.root()).empty() &&
+        pickle.is(pickle.root(), Pickle::Kind::Dict))
       return true; // of a scaler that is not enabled
-    const auto scale = pickle->field(pickle->root(), "scale");
-    const auto steps = pickle->field(pickle->root(), "_growth_tracker");
-    const auto good = steps ? pickle->integer(*steps) : std::nullopt;
-    if (!scale || !pickle->is(*scale, Pickle::Kind::Float) || !good ||
-        *good < 0 || !(pickle->at(*scale).real > 0)) {
+    const auto scale = pickle.field(pickle.root(), "scale");
+    const auto steps = pickle.field(pickle.root(), "_growth_tracker");
+    const auto good = steps ? pickle.integer(*steps) : std::nullopt;
+    if (!scale || !pickle.is(*scale, Pickle::Kind::Float) || !good ||
+        *good < 0 || !(pickle.at(*scale).real > 0)) {
       diagnostics.error("invalid-checkpoint", path,
                         "holds no scale and steps of a GradScaler",
                         "save the checkpoint again");
       return false;
     }
-    trained.scale = LossScale{pickle->at(*scale).real, *good};
+    trained.scale = LossScale{pickle.at(*scale).real, *good};
     return true;
   }
 
