@@ -12,6 +12,15 @@ import jobs
 from harness import check
 
 
+def wait_for_steps(process, log, steps):
+    """Until the log has as many; fails where the process ends before."""
+    deadline = time.time() + 60
+    while not os.path.exists(log) or len(harness.read_log(log)) < steps:
+        check(time.time() < deadline and process.poll() is None,
+              "it did not start to train")
+        time.sleep(0.02)
+
+
 def make(context, steps=6, ranks=2, **options):
     jobs.make_job(context.path(), jobs.MODELS["gqa"], steps=steps, ranks=ranks,
                   **options)
@@ -60,11 +69,7 @@ def restarted(context):
              "--resume", "auto", "--log", log], stdout=output, stderr=output,
             stdin=subprocess.DEVNULL, env=harness.clean_environment())
     try:
-        deadline = time.time() + 60
-        while not os.path.exists(log) or len(harness.read_log(log)) < 50:
-            check(time.time() < deadline and agent.poll() is None,
-                  "it did not start to train")
-            time.sleep(0.02)
+        wait_for_steps(agent, log, 50)
         os.kill(children(agent.pid)[-1], signal.SIGKILL)
         begin = time.time()
         code = agent.wait(120)
@@ -133,11 +138,7 @@ def killed_rank(context, names=("rank 1", "rank 0"), **options):
              "2", "--log", log], stdout=output, stderr=output,
             stdin=subprocess.DEVNULL, env=harness.clean_environment())
     try:
-        deadline = time.time() + 60
-        while not os.path.exists(log) or len(harness.read_log(log)) < 3:
-            check(time.time() < deadline and process.poll() is None,
-                  "it did not start to train")
-            time.sleep(0.05)
+        wait_for_steps(process, log, 3)
         victim = children(process.pid)[-1]
         start = time.time()
         os.kill(victim, signal.SIGKILL)
