@@ -351,11 +351,11 @@ void StepRun::runOptimizer(bool onHost) {
   const auto lists =
       static_cast<int64_t>(layout.updateLists() * static_cast<double>(trained));
   if (const int64_t temporary = lists + layout.updateTemporary) {
-    const bool seen = records() || engine.trace;
-    const std::vector<int64_t> parts =
-        seen ? partsOfLists(temporary) : std::vector<int64_t>{};
+    std::vector<int64_t> parts;
+    if (records() || engine.trace)
+      parts = partsOfLists(temporary);
     engine.transient(Holding::Optimizer, temporary, Pool::Compute,
-                     seen ? &parts : nullptr);
+                     parts.empty() ? nullptr : &parts);
   }
   if (candidate.update->habits.oneByOne)
     engine.compute(

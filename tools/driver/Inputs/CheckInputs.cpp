@@ -217,8 +217,6 @@ private:
                    "the trained model alone");
   }
 
-  /// What the releases at hand do in a step that is not modelled, or where
-  /// they stop.
   void checkReleases() {
     const scripts::Versions &given = options.script.versions;
     const std::tuple<const char *, const std::string &, const char *> all[] = {
@@ -233,6 +231,8 @@ private:
                std::string("write it as ") + example);
   }
 
+  /// What the releases at hand do in a step that is not modelled, or where
+  /// they stop.
   void checkVersions() {
     const AccelerateConfig &a = job().accelerate;
     const bool two = inputs.executor == FrameworkKind::Fsdp2;
