@@ -6,6 +6,7 @@
 #include "passes/Adapters/AdaptedTree.h"
 
 #include "frontends/Diagnostics/Regex.h"
+#include "frontends/ModuleTree/LinearClasses.h"
 
 #include <algorithm>
 
@@ -28,8 +29,7 @@ bool isInside(const std::string &fqn, const std::string &above) {
 std::string prefixed(const std::string &fqn) { return join(prefix, fqn); }
 
 bool isLinear(const std::string &className) {
-  return className == "Linear" || className == "FalconLinear" ||
-         className == "Conv1D";
+  return isLinearClass(className) || className == "Conv1D";
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "passes/Frameworks/Fp8Layers.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/ModuleTree/LinearClasses.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -33,7 +34,7 @@ linearLayers(mlir::ModuleOp module) {
   const auto parameters = parametersByName(module);
   SmallVector<std::pair<StringRef, sharding::ParamOp>> result;
   for (auto op : module.getOps<sharding::ModuleOp>())
-    if (op.getClassName() == "Linear" || op.getClassName() == "FalconLinear")
+    if (isLinearClass(op.getClassName()))
       if (auto at = parameters.find((op.getFqn() + ".weight").str());
           at != parameters.end())
         result.push_back({op.getFqn(), at->second});

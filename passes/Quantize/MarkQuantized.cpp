@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Quantize/MarkQuantized.h"
 
+#include "frontends/ModuleTree/LinearClasses.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
@@ -97,7 +99,7 @@ private:
     const StringRef className = classes.lookup(owner);
     return rank == 2 && leaf == "weight" &&
            (className == "Linear" || className == "Conv1D" ||
-            (className == "FalconLinear" && takesSubclasses()));
+            (isLinearClass(className) && takesSubclasses()));
   }
 
   /// replace_with_bnb_linear of transformers 5.23 asks for type(module) is
