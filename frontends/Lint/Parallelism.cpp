@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Lint/Subject.h"
+#include "frontends/ModuleTree/SharedHeads.h"
 
 #include <algorithm>
 
@@ -61,16 +62,10 @@ void checkHeads(const Subject &subject, const std::string &axis) {
                        " cannot be divided among tp_size " +
                        std::to_string(size) + " ranks",
                    "write a divisor of " + std::to_string(sizes.keyValueHeads));
-  // UlyssesSPAttentionHF of deepspeed/runtime/sequence_parallel/ulysses_sp.py
-  else if (const int64_t keys = sizes.keyValueHeads;
-           axis == "sp" && keys && keys % size && size % keys)
-    subject.report(Severity::Error, "head-count", field,
-                   std::to_string(keys) + " key-value heads of " +
-                       subject.tree->architecture + " and sp_size " +
-                       std::to_string(size) +
-                       " do not divide each other; every rank stops with a "
-                       "ValueError",
-                   "write a divisor or a multiple of " + std::to_string(keys));
+  else if (const auto undivided = undividedKeyHeads(*subject.tree, size);
+           axis == "sp" && undivided)
+    subject.report(Severity::Error, "head-count", field, undivided->first,
+                   undivided->second);
 }
 
 void checkTensorParallel(const Subject &subject) {

@@ -7,7 +7,7 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Lint/Megatron.h"
-#include "frontends/ModuleTree/ModuleTree.h"
+#include "frontends/ModuleTree/SharedHeads.h"
 #include "passes/PipelineSchedules/Schedule.h"
 #include "runtime/plan/Chunks.h"
 #include "tools/driver/Inputs/CompileInputs.h"
@@ -94,15 +94,10 @@ static void checkModel(const Setting<plan::Mesh> &mesh,
                         : deepspeed ? "sp_size"
                                     : "sp"))
     return;
-  // UlyssesSPAttentionHF of runtime/sequence_parallel/ulysses_sp.py
-  if (const int64_t keys = tree->sizes.keyValueHeads;
-      deepspeed && keys && keys % sp != 0 && sp % keys != 0)
-    engine.report(diagnosticAt(
-        mesh, Severity::Error, "head-count",
-        std::to_string(keys) + " key-value heads of " + tree->architecture +
-            " and sp_size " + std::to_string(sp) +
-            " do not divide each other; every rank stops with a ValueError",
-        "write a divisor or a multiple of " + std::to_string(keys)));
+  if (const auto undivided = undividedKeyHeads(*tree, sp);
+      deepspeed && undivided)
+    engine.report(diagnosticAt(mesh, Severity::Error, "head-count",
+                               undivided->first, undivided->second));
 }
 
 /// Refuses what is not planned beside stages; false where something is.
