@@ -56,8 +56,8 @@ public:
   Builder(const Family &family, huggingface::ConfigReader &config)
       : family(family), config(config),
         settings(family.settings, family.prefix, config) {
-    read(family.body);
-    read(family.parts);
+    for (const char *text : family.body)
+      read(text);
   }
 
   std::vector<std::string> architectures() const {
@@ -145,6 +145,12 @@ private:
         return a.className;
     // A class all the same: nothing wraps activations.
     return name;
+  }
+
+  /// A module's name, or a path of names, with the base model's for `%`.
+  std::string withBase(std::string_view name) const {
+    return name.starts_with("%") ? family.base + std::string(name.substr(1))
+                                 : std::string(name);
   }
 
   /// Line of a class of the body, or npos.
@@ -250,7 +256,7 @@ private:
         continue;
       std::string ofClass = className(child.words[1]);
       if (!child.words[0].starts_with("[")) {
-        add(parent, std::string(child.words[0]), ofClass, i);
+        add(parent, withBase(child.words[0]), ofClass, i);
         continue;
       }
       std::string_view count = child.words[0];
@@ -269,20 +275,56 @@ private:
 
   /// The `@` lines of the root's class.
   void readMarks(size_t line) {
-    for (size_t i = line + 1; i < lines.size() && lines[i].depth > 0; ++i) {
+    if (auto base = markOf(line, "@base"))
+      tree.base = withBase(*base);
+    tree.outputEmbedding = markOf(line, "@output");
+    tree.inputEmbedding = markOf(line, "@input");
+    if (!tree.inputEmbedding && tree.base)
+      tree.inputEmbedding = inputOfBase(line);
+    for (size_t i : linesOf(line)) {
       const std::vector<std::string_view> &words = lines[i].words;
-      if (lines[i].depth != 1)
-        continue;
-      std::string argument(words.size() > 1 ? words[1] : "");
-      if (words[0] == "@base")
-        tree.base = argument;
-      else if (words[0] == "@input")
-        tree.inputEmbedding = argument;
-      else if (words[0] == "@output")
-        tree.outputEmbedding = argument;
-      else if (words[0] == "@tie" && (words.size() < 4 || holds(words[3])))
-        tie(argument, std::string(words[2]));
+      if (words[0] == "@tie" && (words.size() < 4 || holds(words[3])))
+        tie(tied(words[1]), tied(words[2]));
     }
+  }
+
+  /// The lines directly below one.
+  std::vector<size_t> linesOf(size_t line) const {
+    std::vector<size_t> below;
+    for (size_t i = line + 1;
+         i < lines.size() && lines[i].depth > lines[line].depth; ++i)
+      if (lines[i].depth == lines[line].depth + 1)
+        below.push_back(i);
+    return below;
+  }
+
+  /// What a class's mark names.
+  std::optional<std::string> markOf(size_t line, std::string_view mark) const {
+    for (size_t i : linesOf(line))
+      if (lines[i].words[0] == mark)
+        return std::string(lines[i].words[1]);
+    return std::nullopt;
+  }
+
+  /// The input embedding of the base model that a class holds.
+  std::optional<std::string> inputOfBase(size_t line) const {
+    for (size_t i : linesOf(line)) {
+      if (withBase(lines[i].words[0]) != *tree.base)
+        continue;
+      size_t base = definitionOf(className(lines[i].words[1]));
+      if (base != std::string::npos)
+        if (auto input = markOf(base, "@input"))
+          return *tree.base + "." + *input;
+    }
+    return std::nullopt;
+  }
+
+  /// A parameter that a `@tie` names.
+  std::string tied(std::string_view name) const {
+    constexpr std::string_view input = "@input";
+    return name.starts_with(input) ? tree.inputEmbedding.value_or("") +
+                                         std::string(name.substr(input.size()))
+                                   : withBase(name);
   }
 
   void tie(const std::string &name, const std::string &source) {
@@ -317,11 +359,14 @@ private:
   }
 };
 
+constexpr const std::vector<Family> *allFamilies[] = {
+    &llamaFamilies, &llamaLikeFamilies, &gptFamilies, &hybridFamilies,
+    &encoderFamilies};
+
 } // namespace
 
 const Family *findFamily(std::string_view modelType) {
-  for (const auto *table : {&llamaFamilies, &decoderFamilies,
-                            &newerDecoderFamilies, &encoderFamilies})
+  for (const auto *table : allFamilies)
     for (const Family &family : *table)
       if (modelType == family.modelType)
         return &family;
@@ -330,8 +375,7 @@ const Family *findFamily(std::string_view modelType) {
 
 std::vector<std::string> familyNames() {
   std::vector<std::string> names;
-  for (const auto *table : {&llamaFamilies, &decoderFamilies,
-                            &newerDecoderFamilies, &encoderFamilies})
+  for (const auto *table : allFamilies)
     for (const Family &family : *table)
       names.push_back(family.modelType);
   std::sort(names.begin(), names.end());

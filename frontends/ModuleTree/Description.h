@@ -8,6 +8,7 @@
 //
 //   hidden_size|n_embd = 768      absent or null: the default (an expression)
 //   sliding_window ?= 4096        absent: the default; null: 0
+//   key_heads ?= 8 heads          absent: the default; null: the other
 //   scaled := 1                   a name of our own, not read
 //   text hidden_act|activation = silu
 //   sliding layer%2==0            layers that attend to a window
@@ -24,11 +25,13 @@
 // two more blanks; `$` stands for the family's prefix:
 //
 //   $ForCausalLM
-//     @base model                                base_model_prefix
-//     @input model.embed_tokens
+//     @base %                                    base_model_prefix; `%` stands
+//                                                for the family's
+//     @input model.embed_tokens                  absent: that of the base
+//                                                model's class
 //     @output lm_head
-//     @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-//     model $Model                               expands the class below
+//     @tie lm_head.weight @input.weight ?tie_word_embeddings
+//     % $Model                                   expands the class below
 //     lm_head Linear weight[vocab_size,hidden_size] bias[vocab_size]?bias
 //   $Model
 //     @auto                                      what AutoModel makes
@@ -58,13 +61,13 @@ struct Family {
   const char *modelType;              // of config.json
   const char *prefix;                 // of class names, "Llama"
   std::vector<const char *> settings; // texts, one after the other
-  const char *body;                   // architectures first
-  const char *parts = "";             // more of the body, shared by families
+  std::vector<const char *> body;     // likewise; the default class first
+  const char *base = "model";         // base_model_prefix of its heads
 };
 
 /// The tables, by files.
-extern const std::vector<Family> llamaFamilies, decoderFamilies,
-    newerDecoderFamilies, encoderFamilies;
+extern const std::vector<Family> llamaFamilies, llamaLikeFamilies, gptFamilies,
+    hybridFamilies, encoderFamilies;
 
 /// Null for an unknown one.
 const Family *findFamily(std::string_view modelType);

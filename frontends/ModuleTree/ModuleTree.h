@@ -8,7 +8,7 @@
 // module names and classes, parameters and buffers with shapes and dtypes, tied
 // weights, `_no_split_modules`, and which layers attend to a window only. No
 // graph is made, so this covers more models than a plan does. The models are
-// data (Families.cpp), in a small language (Description.h).
+// data (*Families.cpp), in a small language (Description.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_MODULETREE_MODULETREE_H

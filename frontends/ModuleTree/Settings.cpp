@@ -85,6 +85,13 @@ void Settings::readNumber(std::string_view names, char kind,
                           std::string_view otherwise) {
   std::vector<std::string_view> keys = split(names, '|');
   std::string name(keys[0]);
+  std::string_view ofNull = "0";
+  if (kind == '?') {
+    std::vector<std::string_view> both = split(otherwise, ' ');
+    otherwise = both[0];
+    if (both.size() > 1)
+      ofNull = both[1];
+  }
   if (kind != ':')
     for (std::string_view key : keys) {
       std::string member(key);
@@ -103,7 +110,7 @@ void Settings::readNumber(std::string_view names, char kind,
         return;
       }
       if (kind == '?' && config.isNull(member)) {
-        values[name] = 0;
+        values[name] = value(ofNull);
         return;
       }
     }

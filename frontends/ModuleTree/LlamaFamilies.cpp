@@ -1,4 +1,4 @@
-//===- Families.cpp - Llama and its descendants as data -------------------===//
+//===- LlamaFamilies.cpp - Llama and its descendants as data --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -9,21 +9,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/ModuleTree/Description.h"
+#include "frontends/ModuleTree/SharedParts.h"
 
 namespace accel::moduletree {
 
 namespace {
 
-// Llama and what descends from it: one body, switched by settings.
+// One body, switched by settings.
 constexpr const char *llamaBody = R"(
-$ForCausalLM
-  @base model
-  @input model.embed_tokens
-  @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $Model
-  lm_head Linear weight[vocab_size,hidden_size]
 $Model
   @auto
   @input embed_tokens
@@ -31,10 +24,7 @@ $Model
   embed_tokens $TextScaledWordEmbedding weight[vocab_size,hidden_size] ~embed_scale[]:model ?scaled
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention ?!fused&&!latent
-        q_proj Linear weight[q_size,hidden_size] bias[q_size]?qkv_bias
-        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
-        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?qkv_bias
+      self_attn $Attention =qkv ?!fused&&!latent
         o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?o_bias
         q_norm $RMSNorm weight[q_norm_size] ?q_norm_size
         k_norm $RMSNorm weight[k_norm_size] ?k_norm_size
@@ -50,39 +40,19 @@ $Model
         kv_a_layernorm $RMSNorm weight[kv_lora_rank]
         kv_b_proj Linear weight[num_attention_heads*(qk_nope_head_dim+v_head_dim),kv_lora_rank]
         o_proj Linear weight[hidden_size,num_attention_heads*v_head_dim] bias[hidden_size]?attention_bias
-      mlp $MLP ?!fused&&!experts
-        gate_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
-        up_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
-        down_proj Linear weight[hidden_size,intermediate_size] bias[hidden_size]?mlp_bias
-        act_fn !hidden_act
-      mlp $MLP ?fused
-        gate_up_proj Linear weight[2*intermediate_size,hidden_size]
-        down_proj Linear weight[hidden_size,intermediate_size]
-        activation_fn !hidden_act
-      mlp $MLP ?experts&&(only_mlp||layer<first_k_dense_replace||(layer+1)%decoder_sparse_step!=0)
-        gate_proj Linear weight[intermediate_size,hidden_size]
-        up_proj Linear weight[intermediate_size,hidden_size]
-        down_proj Linear weight[hidden_size,intermediate_size]
-        act_fn !hidden_act
+      mlp $MLP =gated ?!fused&&(!experts||only_mlp||layer<first_k_dense_replace||(layer+1)%decoder_sparse_step!=0)
+      mlp $MLP =gatedfused ?fused
       mlp $MoE ?latent&&layer>=first_k_dense_replace
         experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
           act_fn !hidden_act
         gate $TopkRouter weight[experts,hidden_size] ~e_score_correction_bias[experts]:model
-        shared_experts $MLP
-          gate_proj Linear weight[shared_size,hidden_size]
-          up_proj Linear weight[shared_size,hidden_size]
-          down_proj Linear weight[hidden_size,shared_size]
-          act_fn !hidden_act
+        shared_experts $MLP =shared
       mlp $SparseMoeBlock ?experts&&!latent&&!only_mlp&&(layer+1)%decoder_sparse_step==0
         gate $TopKRouter weight[experts,hidden_size] ?!gate_last
         experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
           act_fn !hidden_act
         gate $TopKRouter weight[experts,hidden_size] ?gate_last
-        shared_expert $MLP ?shared_size
-          gate_proj Linear weight[shared_size,hidden_size]
-          up_proj Linear weight[shared_size,hidden_size]
-          down_proj Linear weight[hidden_size,shared_size]
-          act_fn !hidden_act
+        shared_expert $MLP =shared ?shared_size
         shared_expert_gate Linear weight[1,hidden_size] ?shared_size
       input_layernorm $RMSNorm weight[hidden_size] ?!post_norm
       post_attention_layernorm $RMSNorm weight[hidden_size]
@@ -93,32 +63,18 @@ $Model
   norm $RMSNorm weight[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary] ?!two_ropes
   rotary_emb $RotaryEmbedding ~sliding_attention_inv_freq[rotary]?any_sliding ~sliding_attention_original_inv_freq[rotary]?any_sliding ~full_attention_inv_freq[rotary]?any_full ~full_attention_original_inv_freq[rotary]?any_full ?two_ropes
-$ForSequenceClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  score Linear weight[num_labels,hidden_size]
-$ForTokenClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  dropout Dropout
-  score Linear weight[num_labels,hidden_size] bias[num_labels]
+shared
+  gate_proj Linear weight[shared_size,hidden_size]
+  up_proj Linear weight[shared_size,hidden_size]
+  down_proj Linear weight[hidden_size,shared_size]
+  act_fn !hidden_act
 )";
 
 // Some classes name their base model otherwise for question answering.
 constexpr const char *answersTransformer = R"(
 $ForQuestionAnswering
   @base transformer
-  @input transformer.embed_tokens
   transformer $Model
-  qa_outputs Linear weight[2,hidden_size] bias[2]
-)";
-constexpr const char *answersModel = R"(
-$ForQuestionAnswering
-  @base model
-  @input model.embed_tokens
-  model $Model
   qa_outputs Linear weight[2,hidden_size] bias[2]
 )";
 
@@ -181,8 +137,7 @@ hidden_size = 4096
 intermediate_size = 14336
 num_hidden_layers = 32
 num_attention_heads = 32
-num_key_value_heads ?= 8
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 8 num_attention_heads
 max_position_embeddings = 131072
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -199,8 +154,7 @@ hidden_size = 4096
 intermediate_size = 22016
 num_hidden_layers = 32
 num_attention_heads = 32
-num_key_value_heads ?= 32
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 32 num_attention_heads
 max_position_embeddings = 32768
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -220,8 +174,7 @@ hidden_size = 4096
 intermediate_size = 22016
 num_hidden_layers = 32
 num_attention_heads = 32
-num_key_value_heads ?= 32
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 32 num_attention_heads
 max_position_embeddings = 32768
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -245,8 +198,7 @@ hidden_size = 2048
 intermediate_size = 6144
 num_hidden_layers = 24
 num_attention_heads = 32
-num_key_value_heads ?= 4
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 4 num_attention_heads
 max_position_embeddings = 32768
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -274,8 +226,7 @@ hidden_size = 2048
 intermediate_size = 5632
 num_hidden_layers = 24
 num_attention_heads = 16
-num_key_value_heads ?= 16
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 16 num_attention_heads
 max_position_embeddings = 32768
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -301,8 +252,7 @@ hidden_size = 4096
 intermediate_size = 14336
 num_hidden_layers = 32
 num_attention_heads = 32
-num_key_value_heads ?= 8
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 8 num_attention_heads
 max_position_embeddings = 131072
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -321,8 +271,7 @@ hidden_size = 7168
 intermediate_size = 18432
 num_hidden_layers = 61
 num_attention_heads = 128
-num_key_value_heads ?= 128
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 128 num_attention_heads
 max_position_embeddings = 4096
 tie_word_embeddings = 0
 text hidden_act = silu
@@ -416,14 +365,12 @@ sliding_window_pattern|_sliding_window_pattern = 6
 sliding (layer+1)%sliding_window_pattern
 )"};
 
-// Gemma3's root class has no Text in its name, its parts share one.
 constexpr const char *gemma3Body = R"(
 $ForCausalLM
-  @base model
-  @input model.embed_tokens
+  @base %
   @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $TextModel =$Model
+  @tie lm_head.weight @input.weight ?tie_word_embeddings
+  % $TextModel =$Model
   lm_head Linear weight[vocab_size,hidden_size]
 $TextModel =$Model
   @auto
@@ -457,6 +404,7 @@ max_position_embeddings = 2048
 tie_word_embeddings = 0
 text hidden_act = silu
 )";
+
 constexpr const char *olmo2Norms = R"(
 attention_bias = 0
 qkv_bias := attention_bias
@@ -524,8 +472,7 @@ hidden_size = 2048
 intermediate_size = 11008
 num_hidden_layers = 36
 num_attention_heads = 16
-num_key_value_heads ?= 4
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 4 num_attention_heads
 max_position_embeddings = 32768
 tie_word_embeddings = 1
 text hidden_act = silu
@@ -542,26 +489,37 @@ mlp_bias = 0
 sliding use_sliding_window&&sliding_window&&(layer+1)%no_rope_layer_interval==0
 )"};
 
+/// Llama's classes, with what `more` adds.
+std::vector<const char *> llamaClasses(std::vector<const char *> more = {}) {
+  std::vector<const char *> body = {causalHead, llamaBody, layerParts,
+                                    sequenceHead, tokenHead};
+  body.insert(body.end(), more.begin(), more.end());
+  return body;
+}
+
 } // namespace
 
 const std::vector<Family> llamaFamilies = {
-    {"llama", "Llama", llama, llamaBody, answersTransformer},
-    {"mistral", "Mistral", mistral, llamaBody, answersModel},
-    {"qwen2", "Qwen2", qwen2, llamaBody, answersTransformer},
-    {"qwen3", "Qwen3", qwen3, llamaBody, answersTransformer},
-    {"qwen2_moe", "Qwen2Moe", qwen2Moe, llamaBody, answersModel},
-    {"qwen3_moe", "Qwen3Moe", qwen3Moe, llamaBody, answersTransformer},
-    {"mixtral", "Mixtral", mixtral, llamaBody, answersModel},
-    {"deepseek_v3", "DeepseekV3", deepseekV3, llamaBody},
-    {"gemma", "Gemma", gemma, llamaBody},
-    {"gemma2", "Gemma2", gemma2, llamaBody},
-    {"gemma3_text", "Gemma3", gemma3, gemma3Body, llamaBody},
-    {"phi3", "Phi3", phi3, llamaBody},
-    {"olmo2", "Olmo2", olmo2, llamaBody},
-    {"olmo3", "Olmo3", olmo3, llamaBody},
-    {"exaone4", "Exaone4", exaone4, llamaBody, answersTransformer},
-    {"granite", "Granite", granite, llamaBody},
-    {"smollm3", "SmolLM3", smollm3, llamaBody, answersTransformer},
+    {"llama", "Llama", llama, llamaClasses({answersTransformer})},
+    {"mistral", "Mistral", mistral, llamaClasses({answersHead})},
+    {"qwen2", "Qwen2", qwen2, llamaClasses({answersTransformer})},
+    {"qwen3", "Qwen3", qwen3, llamaClasses({answersTransformer})},
+    {"qwen2_moe", "Qwen2Moe", qwen2Moe, llamaClasses({answersHead})},
+    {"qwen3_moe", "Qwen3Moe", qwen3Moe, llamaClasses({answersTransformer})},
+    {"mixtral", "Mixtral", mixtral, llamaClasses({answersHead})},
+    {"deepseek_v3", "DeepseekV3", deepseekV3, llamaClasses()},
+    {"gemma", "Gemma", gemma, llamaClasses()},
+    {"gemma2", "Gemma2", gemma2, llamaClasses()},
+    {"gemma3_text",
+     "Gemma3",
+     gemma3,
+     {gemma3Body, llamaBody, layerParts, sequenceHead, tokenHead}},
+    {"phi3", "Phi3", phi3, llamaClasses()},
+    {"olmo2", "Olmo2", olmo2, llamaClasses()},
+    {"olmo3", "Olmo3", olmo3, llamaClasses()},
+    {"exaone4", "Exaone4", exaone4, llamaClasses({answersTransformer})},
+    {"granite", "Granite", granite, llamaClasses()},
+    {"smollm3", "SmolLM3", smollm3, llamaClasses({answersTransformer})},
 };
 
 } // namespace accel::moduletree

@@ -1,18 +1,108 @@
-//===- NewerDecoders.cpp - Decoder-only models of 2024 on, as data --------===//
+//===- LlamaLikeFamilies.cpp - Decoders laid out as Llama, as data --------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// From transformers 5.23, like Families.cpp.
+// Decoders with Llama's layout (model.layers.N.self_attn.q_proj) and modules of
+// their own: phi, starcoder2, gpt_oss, cohere, stablelm, glm4. From
+// transformers 5.23, like LlamaFamilies.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/ModuleTree/Description.h"
+#include "frontends/ModuleTree/SharedParts.h"
 
 namespace accel::moduletree {
 
 namespace {
+
+const std::vector<const char *> phi = {R"(
+vocab_size = 51200
+hidden_size = 2048
+intermediate_size = 8192
+num_hidden_layers = 24
+num_attention_heads = 32
+num_key_value_heads = num_attention_heads
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+qk_layernorm = 0
+head_dim = hidden_size/num_attention_heads
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+partial_rotary_factor|rope_parameters.partial_rotary_factor = 0.5
+rotary := (head_dim*partial_rotary_factor+1)/2
+qkv_bias := 1
+text hidden_act = gelu_new
+nosplit $DecoderLayer
+sliding 0
+tp
+)"};
+
+constexpr const char *phiBody = R"(
+$ForCausalLM
+  @base %
+  @output lm_head
+  @tie lm_head.weight @input.weight ?tie_word_embeddings
+  % $Model
+  lm_head Linear weight[vocab_size,hidden_size] bias[vocab_size]
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention =qkv
+        dense Linear weight[hidden_size,q_size] bias[hidden_size]
+        q_layernorm LayerNorm weight[head_dim] bias[head_dim] ?qk_layernorm
+        k_layernorm LayerNorm weight[head_dim] bias[head_dim] ?qk_layernorm
+      mlp $MLP =twolayers
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      resid_dropout Dropout
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+  embed_dropout Dropout
+  final_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+)";
+
+const std::vector<const char *> starcoder2 = {R"(
+vocab_size = 49152
+hidden_size = 3072
+intermediate_size = 12288
+num_hidden_layers = 30
+num_attention_heads = 24
+num_key_value_heads = 2
+max_position_embeddings = 4096
+tie_word_embeddings = 1
+use_bias = 1
+head_dim = hidden_size/num_attention_heads
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+rotary := (head_dim+1)/2
+sliding_window ?= 0
+qkv_bias := use_bias
+text hidden_act = gelu_pytorch_tanh
+nosplit $DecoderLayer
+sliding sliding_window
+tp
+)"};
+
+constexpr const char *starcoder2Body = R"(
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention =qkv
+        o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?use_bias
+      mlp $MLP
+        c_fc Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?use_bias
+        c_proj Linear weight[hidden_size,intermediate_size] bias[hidden_size]?use_bias
+        act !hidden_act
+      input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+      post_attention_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+  norm LayerNorm weight[hidden_size] bias[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+)";
 
 const std::vector<const char *> gptOss = {R"(
 vocab_size = 201088
@@ -20,8 +110,7 @@ hidden_size = 2880
 intermediate_size = 2880
 num_hidden_layers = 36
 num_attention_heads = 64
-num_key_value_heads ?= 8
-num_key_value_heads := num_key_value_heads?num_key_value_heads:num_attention_heads
+num_key_value_heads ?= 8 num_attention_heads
 head_dim ?= 64
 head_dim := head_dim?head_dim:hidden_size/num_attention_heads
 q_size := num_attention_heads*head_dim
@@ -33,29 +122,20 @@ max_position_embeddings = 131072
 sliding_window ?= 128
 tie_word_embeddings = 0
 attention_bias = 1
+qkv_bias := attention_bias
 fp32 post_attention_layernorm input_layernorm norm
 nosplit $DecoderLayer
 sliding (layer+1)%2
 )"};
 
 constexpr const char *gptOssBody = R"(
-$ForCausalLM
-  @base model
-  @input model.embed_tokens
-  @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $Model
-  lm_head Linear weight[vocab_size,hidden_size]
 $Model
   @auto
   @input embed_tokens
   embed_tokens Embedding weight[vocab_size,hidden_size]
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention sinks[num_attention_heads]
-        q_proj Linear weight[q_size,hidden_size] bias[q_size]?attention_bias
-        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
-        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
+      self_attn $Attention sinks[num_attention_heads] =qkv
         o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?attention_bias
       mlp $MLP
         router $TopKRouter weight[experts,hidden_size] bias[experts]
@@ -64,17 +144,6 @@ $Model
       post_attention_layernorm $RMSNorm weight[hidden_size]
   norm $RMSNorm weight[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
-$ForSequenceClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  score Linear weight[num_labels,hidden_size]
-$ForTokenClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  dropout Dropout
-  score Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
 const std::vector<const char *> cohere = {R"(
@@ -92,6 +161,8 @@ use_qk_norm = 0
 q_size := num_attention_heads*head_dim
 kv_size := num_key_value_heads*head_dim
 rotary := (head_dim+1)/2
+qkv_bias := attention_bias
+mlp_bias := 0
 text hidden_act = silu
 nosplit $DecoderLayer
 sliding 0
@@ -99,31 +170,17 @@ tp
 )"};
 
 constexpr const char *cohereBody = R"(
-$ForCausalLM
-  @base model
-  @input model.embed_tokens
-  @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $Model
-  lm_head Linear weight[vocab_size,hidden_size]
 $Model
   @auto
   @input embed_tokens
   embed_tokens Embedding weight[vocab_size,hidden_size]
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention
-        q_proj Linear weight[q_size,hidden_size] bias[q_size]?attention_bias
-        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
-        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
+      self_attn $Attention =qkv
         o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?attention_bias
         q_norm $LayerNorm weight[num_attention_heads,head_dim] ?use_qk_norm
         k_norm $LayerNorm weight[num_key_value_heads,head_dim] ?use_qk_norm
-      mlp $MLP
-        gate_proj Linear weight[intermediate_size,hidden_size]
-        up_proj Linear weight[intermediate_size,hidden_size]
-        down_proj Linear weight[hidden_size,intermediate_size]
-        act_fn !hidden_act
+      mlp $MLP =gated
       input_layernorm $LayerNorm weight[hidden_size]
   norm $LayerNorm weight[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
@@ -142,32 +199,25 @@ use_qkv_bias = 0
 qk_layernorm = 0
 use_parallel_residual = 0
 head_dim := hidden_size/num_attention_heads
+q_size := hidden_size
 kv_size := num_key_value_heads*head_dim
 partial_rotary_factor|rope_parameters.partial_rotary_factor = 0.25
 rotary := (head_dim*partial_rotary_factor+1)/2
+qkv_bias := use_qkv_bias
+mlp_bias := 0
 text hidden_act = silu
 nosplit $DecoderLayer
 sliding 0
 )"};
 
 constexpr const char *stableLmBody = R"(
-$ForCausalLM
-  @base model
-  @input model.embed_tokens
-  @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $Model
-  lm_head Linear weight[vocab_size,hidden_size]
 $Model
   @auto
   @input embed_tokens
   embed_tokens Embedding weight[vocab_size,hidden_size]
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention
-        q_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]?use_qkv_bias
-        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?use_qkv_bias
-        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?use_qkv_bias
+      self_attn $Attention =qkv
         o_proj Linear weight[hidden_size,hidden_size]
         q_layernorm $LayerNormPerHead ?qk_layernorm
           norms ModuleList
@@ -175,27 +225,12 @@ $Model
         k_layernorm $LayerNormPerHead ?qk_layernorm
           norms ModuleList
             [num_key_value_heads] LayerNorm weight[head_dim]
-      mlp $MLP
-        gate_proj Linear weight[intermediate_size,hidden_size]
-        up_proj Linear weight[intermediate_size,hidden_size]
-        down_proj Linear weight[hidden_size,intermediate_size]
-        act_fn !hidden_act
+      mlp $MLP =gated
       input_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
       post_attention_layernorm LayerNorm weight[hidden_size] bias[hidden_size] ?!use_parallel_residual
       dropout Dropout
   norm LayerNorm weight[hidden_size] bias[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
-$ForSequenceClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  score Linear weight[num_labels,hidden_size]
-$ForTokenClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  dropout Dropout
-  score Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
 const std::vector<const char *> glm4 = {R"(
@@ -213,6 +248,7 @@ q_size := num_attention_heads*head_dim
 kv_size := num_key_value_heads*head_dim
 partial_rotary_factor|rope_parameters.partial_rotary_factor = 0.5
 rotary := (head_dim*partial_rotary_factor+1)/2
+qkv_bias := attention_bias
 text hidden_act = silu
 nosplit $DecoderLayer
 sliding 0
@@ -220,54 +256,44 @@ tp
 )"};
 
 constexpr const char *glm4Body = R"(
-$ForCausalLM
-  @base model
-  @input model.embed_tokens
-  @output lm_head
-  @tie lm_head.weight model.embed_tokens.weight ?tie_word_embeddings
-  model $Model
-  lm_head Linear weight[vocab_size,hidden_size]
 $Model
   @auto
   @input embed_tokens
   embed_tokens Embedding weight[vocab_size,hidden_size]
   layers ModuleList
     [num_hidden_layers] $DecoderLayer
-      self_attn $Attention
-        q_proj Linear weight[q_size,hidden_size] bias[q_size]?attention_bias
-        k_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
-        v_proj Linear weight[kv_size,hidden_size] bias[kv_size]?attention_bias
+      self_attn $Attention =qkv
         o_proj Linear weight[hidden_size,q_size]
-      mlp $MLP
-        gate_up_proj Linear weight[2*intermediate_size,hidden_size]
-        down_proj Linear weight[hidden_size,intermediate_size]
-        activation_fn !hidden_act
+      mlp $MLP =gatedfused
       input_layernorm $RMSNorm weight[hidden_size]
       post_attention_layernorm $RMSNorm weight[hidden_size]
       post_self_attn_layernorm $RMSNorm weight[hidden_size]
       post_mlp_layernorm $RMSNorm weight[hidden_size]
   norm $RMSNorm weight[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
-$ForSequenceClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  score Linear weight[num_labels,hidden_size]
-$ForTokenClassification
-  @base model
-  @input model.embed_tokens
-  model $Model
-  dropout Dropout
-  score Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
 } // namespace
 
-const std::vector<Family> newerDecoderFamilies = {
-    {"gpt_oss", "GptOss", gptOss, gptOssBody},
-    {"cohere", "Cohere", cohere, cohereBody},
-    {"glm4", "Glm4", glm4, glm4Body},
-    {"stablelm", "StableLm", stableLm, stableLmBody},
+const std::vector<Family> llamaLikeFamilies = {
+    {"phi", "Phi", phi, {phiBody, layerParts, sequenceHead}},
+    {"starcoder2",
+     "Starcoder2",
+     starcoder2,
+     {causalHead, starcoder2Body, layerParts}},
+    {"gpt_oss",
+     "GptOss",
+     gptOss,
+     {causalHead, gptOssBody, layerParts, sequenceHead, tokenHead}},
+    {"cohere", "Cohere", cohere, {causalHead, cohereBody, layerParts}},
+    {"glm4",
+     "Glm4",
+     glm4,
+     {causalHead, glm4Body, layerParts, sequenceHead, tokenHead}},
+    {"stablelm",
+     "StableLm",
+     stableLm,
+     {causalHead, stableLmBody, layerParts, sequenceHead, tokenHead}},
 };
 
 } // namespace accel::moduletree

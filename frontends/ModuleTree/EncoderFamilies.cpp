@@ -1,14 +1,14 @@
-//===- Encoders.cpp - Encoders and encoder-decoders as data ---------------===//
+//===- EncoderFamilies.cpp - Encoders and encoder-decoders as data --------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// From transformers 5.23, like Families.cpp.
+// From transformers 5.23, like LlamaFamilies.cpp.
 //
 //===----------------------------------------------------------------------===//
 
-#include "frontends/ModuleTree/Description.h"
+#include "frontends/ModuleTree/SharedParts.h"
 
 namespace accel::moduletree {
 
@@ -29,6 +29,7 @@ nosplit $Embeddings $Layer
 
 const std::vector<const char *> bert = {"vocab_size = 30522\nroberta := 0",
                                         bertSettings};
+
 const std::vector<const char *> roberta = {"vocab_size = 50265\nroberta := 1",
                                            bertSettings};
 
@@ -83,113 +84,85 @@ robertahead
 
 constexpr const char *bertBody = R"(
 $ForMaskedLM
-  @base bert
-  @input bert.embeddings.word_embeddings
+  @base %
   @output cls.predictions.decoder
-  @tie cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie cls.predictions.decoder.weight @input.weight ?tie_word_embeddings
   @tie cls.predictions.decoder.bias cls.predictions.bias ?tie_word_embeddings
-  bert $Model =model
+  % $Model =model
   cls $OnlyMLMHead
     predictions $LMPredictionHead bias[vocab_size] =predictions
 $LMHeadModel
-  @base bert
-  @input bert.embeddings.word_embeddings
+  @base %
   @output cls.predictions.decoder
-  @tie cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie cls.predictions.decoder.weight @input.weight ?tie_word_embeddings
   @tie cls.predictions.decoder.bias cls.predictions.bias ?tie_word_embeddings
-  bert $Model =model
+  % $Model =model
   cls $OnlyMLMHead
     predictions $LMPredictionHead bias[vocab_size] =predictions
 $ForPreTraining
-  @base bert
-  @input bert.embeddings.word_embeddings
+  @base %
   @output cls.predictions.decoder
-  @tie cls.predictions.decoder.weight bert.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie cls.predictions.decoder.weight @input.weight ?tie_word_embeddings
   @tie cls.predictions.decoder.bias cls.predictions.bias ?tie_word_embeddings
-  bert $Model
+  % $Model
   cls $PreTrainingHeads
     predictions $LMPredictionHead bias[vocab_size] =predictions
     seq_relationship Linear weight[2,hidden_size] bias[2]
-$Model =model
-  @auto
-  @input embeddings.word_embeddings
-  pooler $Pooler =pooler
 $ForSequenceClassification
-  @base bert
-  @input bert.embeddings.word_embeddings
-  bert $Model
+  @base %
+  % $Model
   dropout Dropout
   classifier Linear weight[num_labels,hidden_size] bias[num_labels]
 $ForNextSentencePrediction
-  @base bert
-  @input bert.embeddings.word_embeddings
-  bert $Model
+  @base %
+  % $Model
   cls $OnlyNSPHead
     seq_relationship Linear weight[2,hidden_size] bias[2]
-$ForMultipleChoice
-  @base bert
-  @input bert.embeddings.word_embeddings
-  bert $Model
-  dropout Dropout
-  classifier Linear weight[1,hidden_size] bias[1]
-$ForTokenClassification
-  @base bert
-  @input bert.embeddings.word_embeddings
-  bert $Model =model
-  dropout Dropout
-  classifier Linear weight[num_labels,hidden_size] bias[num_labels]
-$ForQuestionAnswering
-  @base bert
-  @input bert.embeddings.word_embeddings
-  bert $Model =model
-  qa_outputs Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
 constexpr const char *robertaBody = R"(
 $ForMaskedLM
-  @base roberta
-  @input roberta.embeddings.word_embeddings
+  @base %
   @output lm_head.decoder
-  @tie lm_head.decoder.weight roberta.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie lm_head.decoder.weight @input.weight ?tie_word_embeddings
   @tie lm_head.decoder.bias lm_head.bias ?tie_word_embeddings
-  roberta $Model =model
+  % $Model =model
   lm_head $LMHead bias[vocab_size] =robertahead
 $ForCausalLM
-  @base roberta
-  @input roberta.embeddings.word_embeddings
+  @base %
   @output lm_head.decoder
-  @tie lm_head.decoder.weight roberta.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie lm_head.decoder.weight @input.weight ?tie_word_embeddings
   @tie lm_head.decoder.bias lm_head.bias ?tie_word_embeddings
-  roberta $Model =model
+  % $Model =model
   lm_head $LMHead bias[vocab_size] =robertahead
-$Model =model
-  @auto
-  @input embeddings.word_embeddings
-  pooler $Pooler =pooler
 $ForSequenceClassification
-  @base roberta
-  @input roberta.embeddings.word_embeddings
-  roberta $Model =model
+  @base %
+  % $Model =model
   classifier $ClassificationHead
     dense Linear weight[hidden_size,hidden_size] bias[hidden_size]
     dropout Dropout
     out_proj Linear weight[num_labels,hidden_size] bias[num_labels]
+)";
+
+// The first class is the default one: bertHeads goes behind a family's own.
+constexpr const char *bertHeads = R"(
+$Model =model
+  @auto
+  @input embeddings.word_embeddings
+  pooler $Pooler =pooler
 $ForMultipleChoice
-  @base roberta
-  @input roberta.embeddings.word_embeddings
-  roberta $Model
+  @base %
+  % $Model
   dropout Dropout
   classifier Linear weight[1,hidden_size] bias[1]
 $ForTokenClassification
-  @base roberta
-  @input roberta.embeddings.word_embeddings
-  roberta $Model =model
+  @base %
+  % $Model =model
   dropout Dropout
   classifier Linear weight[num_labels,hidden_size] bias[num_labels]
 $ForQuestionAnswering
-  @base roberta
-  @input roberta.embeddings.word_embeddings
-  roberta $Model =model
+  @base %
+  % $Model =model
   qa_outputs Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
@@ -206,12 +179,11 @@ text activation = gelu
 
 constexpr const char *distilbertBody = R"(
 $ForMaskedLM
-  @base distilbert
-  @input distilbert.embeddings.word_embeddings
+  @base %
   @output vocab_projector
-  @tie vocab_projector.weight distilbert.embeddings.word_embeddings.weight ?tie_word_embeddings
+  @tie vocab_projector.weight @input.weight ?tie_word_embeddings
   activation !activation
-  distilbert $Model
+  % $Model
   vocab_transform Linear weight[hidden_size,hidden_size] bias[hidden_size]
   vocab_layer_norm LayerNorm weight[hidden_size] bias[hidden_size]
   vocab_projector Linear weight[vocab_size,hidden_size] bias[vocab_size]
@@ -241,18 +213,11 @@ $Model
           activation !activation
         output_layer_norm LayerNorm weight[hidden_size] bias[hidden_size]
 $ForSequenceClassification
-  @base distilbert
-  @input distilbert.embeddings.word_embeddings
-  distilbert $Model
+  @base %
+  % $Model
   pre_classifier Linear weight[hidden_size,hidden_size] bias[hidden_size]
   classifier Linear weight[num_labels,hidden_size] bias[num_labels]
   dropout Dropout
-$ForTokenClassification
-  @base distilbert
-  @input distilbert.embeddings.word_embeddings
-  distilbert $Model
-  dropout Dropout
-  classifier Linear weight[num_labels,hidden_size] bias[num_labels]
 )";
 
 const std::vector<const char *> vit = {R"(
@@ -274,9 +239,8 @@ nosplit $Embeddings $Layer
 
 constexpr const char *vitBody = R"(
 $ForImageClassification
-  @base vit
-  @input vit.embeddings.patch_embeddings
-  vit $Model =model
+  @base %
+  % $Model =model
   classifier Linear weight[num_labels,hidden_size] bias[num_labels]
 $Model =model
   @auto
@@ -298,10 +262,7 @@ model
         o_proj Linear weight[hidden_size,inner] bias[hidden_size]
       layernorm_before LayerNorm weight[hidden_size] bias[hidden_size]
       layernorm_after LayerNorm weight[hidden_size] bias[hidden_size]
-      mlp $MLP
-        activation_fn !hidden_act
-        fc1 Linear weight[intermediate_size,hidden_size] bias[intermediate_size]
-        fc2 Linear weight[hidden_size,intermediate_size] bias[hidden_size]
+      mlp $MLP =twolayers
       dropout Dropout
   layernorm LayerNorm weight[hidden_size] bias[hidden_size]
 )";
@@ -344,20 +305,18 @@ $EncoderModel =encoderonly
   @input shared
   @tie encoder.embed_tokens.weight shared.weight
 $ForSequenceClassification
-  @base transformer
-  @input transformer.shared
-  @tie transformer.encoder.embed_tokens.weight transformer.shared.weight
-  @tie transformer.decoder.embed_tokens.weight transformer.shared.weight
-  transformer $Model
+  @base %
+  @tie %.encoder.embed_tokens.weight @input.weight
+  @tie %.decoder.embed_tokens.weight @input.weight
+  % $Model
   classification_head $ClassificationHead
     dense Linear weight[hidden_size,hidden_size] bias[hidden_size]
     dropout Dropout
     out_proj Linear weight[num_labels,hidden_size] bias[num_labels]
 $ForTokenClassification
-  @base transformer
-  @input transformer.shared
-  @tie transformer.encoder.embed_tokens.weight transformer.shared.weight
-  transformer $EncoderModel
+  @base %
+  @tie %.encoder.embed_tokens.weight @input.weight
+  % $EncoderModel
   dropout Dropout
   classifier Linear weight[num_labels,hidden_size] bias[num_labels]
 both
@@ -418,11 +377,19 @@ feedforward
 } // namespace
 
 const std::vector<Family> encoderFamilies = {
-    {"bert", "Bert", bert, bertBody, bertParts},
-    {"roberta", "Roberta", roberta, robertaBody, bertParts},
-    {"distilbert", "DistilBert", distilbert, distilbertBody},
-    {"vit", "ViT", vit, vitBody},
-    {"t5", "T5", t5, t5Body},
+    {"bert", "Bert", bert, {bertBody, bertHeads, bertParts}, "bert"},
+    {"roberta",
+     "Roberta",
+     roberta,
+     {robertaBody, bertHeads, bertParts},
+     "roberta"},
+    {"distilbert",
+     "DistilBert",
+     distilbert,
+     {distilbertBody, tokenClassifier},
+     "distilbert"},
+    {"vit", "ViT", vit, {vitBody, layerParts}, "vit"},
+    {"t5", "T5", t5, {t5Body}, "transformer"},
 };
 
 } // namespace accel::moduletree
