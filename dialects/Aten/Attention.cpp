@@ -7,21 +7,11 @@
 // Result types, derivatives and costs of AtenAttention.td.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/BackwardBuilder.h"
-#include "dialects/Aten/Types.h"
+#include "dialects/Aten/Rules.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define INFER(OP)                                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
-      SmallVectorImpl<Type> &results)
-#define BACKWARD(OP)                                                           \
-  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
-                                  ArrayRef<bool> needed,                       \
-                                  MutableArrayRef<Value> operandGrads)
 
 //===----------------------------------------------------------------------===//
 // Result types

@@ -3,16 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Rules.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define BACKWARD(OP)                                                           \
-  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
-                                  ArrayRef<bool> needed,                       \
-                                  MutableArrayRef<Value> operandGrads)
 
 //===----------------------------------------------------------------------===//
 // Matmuls

@@ -8,18 +8,13 @@
 // by operator, so that fp32 gradients are bit-equal to autograd's.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Rules.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define BACKWARD(OP)                                                           \
-  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
-                                  ArrayRef<bool> needed,                       \
-                                  MutableArrayRef<Value> operandGrads)
 
 /// The gradient of the only operand is EXPR of `grad`.
 #define UNARY(OP, EXPR)                                                        \

@@ -3,20 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Rules.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define BACKWARD(OP)                                                           \
-  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
-                                  ArrayRef<bool> needed,                       \
-                                  MutableArrayRef<Value> operandGrads)
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 BACKWARD(TOp) {
   operandGrads[0] = b.t(grads[0]);

@@ -4,52 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
-#include "dialects/Aten/Types.h"
+#include "dialects/Aten/Rules.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define INFER(OP)                                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
-      SmallVectorImpl<Type> &results)
-
-//===----------------------------------------------------------------------===//
-// Matmuls
-//===----------------------------------------------------------------------===//
-
-static LogicalResult inferProduct(std::optional<Location> loc,
-                                  RankedTensorType a, RankedTensorType b,
-                                  SmallVectorImpl<Type> &results) {
-  if (a.getRank() != 2 || b.getRank() != 2)
-    return emitOptionalError(loc, "expects two matrices, got ", a, " and ", b);
-  if (a.getElementType() != b.getElementType())
-    return emitOptionalError(loc, "expects one element type, got ", a, " and ",
-                             b);
-  if (a.getDimSize(1) != b.getDimSize(0))
-    return emitOptionalError(loc, "inner sizes differ: ", a, " and ", b);
-  results.push_back(a.clone({a.getDimSize(0), b.getDimSize(1)}));
-  return success();
-}
-
-INFER(MmOp) {
-  return inferProduct(loc, tensorType(adaptor.getSelf()),
-                      tensorType(adaptor.getMat2()), results);
-}
-
-INFER(AddmmOp) {
-  if (failed(inferProduct(loc, tensorType(adaptor.getMat1()),
-                          tensorType(adaptor.getMat2()), results)))
-    return failure();
-  auto product = cast<RankedTensorType>(results.back());
-  RankedTensorType self = tensorType(adaptor.getSelf());
-  auto shape = broadcastShapes({self.getShape(), product.getShape()});
-  if (!shape || ArrayRef<int64_t>(*shape) != product.getShape() ||
-      self.getElementType() != product.getElementType())
-    return emitOptionalError(loc, "cannot add ", self, " to ", product);
-  return success();
-}
 
 //===----------------------------------------------------------------------===//
 // Norms and loss

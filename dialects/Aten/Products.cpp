@@ -1,4 +1,5 @@
-//===- Products.cpp - Matmuls of batches and vectors ----------------------===//
+//===- Products.cpp - Matmuls of matrices, batches, vectors
+//----------------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -9,6 +10,14 @@ using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
 
+static LogicalResult checkElements(std::optional<Location> loc,
+                                   RankedTensorType a, RankedTensorType b) {
+  if (a.getElementType() == b.getElementType())
+    return success();
+  return emitOptionalError(loc, "expects one element type, got ", a, " and ",
+                           b);
+}
+
 /// Fails unless the tensors have `rank1` and `rank2` dimensions and one type.
 static LogicalResult checkFactors(std::optional<Location> loc,
                                   RankedTensorType a, RankedTensorType b,
@@ -16,10 +25,44 @@ static LogicalResult checkFactors(std::optional<Location> loc,
   if (a.getRank() != rank1 || b.getRank() != rank2)
     return emitOptionalError(loc, "expects tensors of ", rank1, " and ", rank2,
                              " dimensions, got ", a, " and ", b);
-  if (a.getElementType() != b.getElementType())
-    return emitOptionalError(loc, "expects one element type, got ", a, " and ",
-                             b);
+  return checkElements(loc, a, b);
+}
+
+/// Fails unless `self` can be added to the product, the last of `results`.
+static LogicalResult checkAddend(std::optional<Location> loc,
+                                 RankedTensorType self,
+                                 ArrayRef<Type> results) {
+  auto product = cast<RankedTensorType>(results.back());
+  auto shape = broadcastShapes({self.getShape(), product.getShape()});
+  if (!shape || ArrayRef<int64_t>(*shape) != product.getShape() ||
+      self.getElementType() != product.getElementType())
+    return emitOptionalError(loc, "cannot add ", self, " to ", product);
   return success();
+}
+
+static LogicalResult inferProduct(std::optional<Location> loc,
+                                  RankedTensorType a, RankedTensorType b,
+                                  SmallVectorImpl<Type> &results) {
+  if (a.getRank() != 2 || b.getRank() != 2)
+    return emitOptionalError(loc, "expects two matrices, got ", a, " and ", b);
+  if (failed(checkElements(loc, a, b)))
+    return failure();
+  if (a.getDimSize(1) != b.getDimSize(0))
+    return emitOptionalError(loc, "inner sizes differ: ", a, " and ", b);
+  results.push_back(a.clone({a.getDimSize(0), b.getDimSize(1)}));
+  return success();
+}
+
+INFER(MmOp) {
+  return inferProduct(loc, tensorType(adaptor.getSelf()),
+                      tensorType(adaptor.getMat2()), results);
+}
+
+INFER(AddmmOp) {
+  if (failed(inferProduct(loc, tensorType(adaptor.getMat1()),
+                          tensorType(adaptor.getMat2()), results)))
+    return failure();
+  return checkAddend(loc, tensorType(adaptor.getSelf()), results);
 }
 
 static LogicalResult inferBmm(std::optional<Location> loc, RankedTensorType a,
@@ -45,13 +88,7 @@ INFER(BaddbmmOp) {
   if (failed(inferBmm(loc, tensorType(adaptor.getBatch1()),
                       tensorType(adaptor.getBatch2()), results)))
     return failure();
-  auto product = cast<RankedTensorType>(results.back());
-  RankedTensorType self = tensorType(adaptor.getSelf());
-  auto shape = broadcastShapes({self.getShape(), product.getShape()});
-  if (!shape || ArrayRef<int64_t>(*shape) != product.getShape() ||
-      self.getElementType() != product.getElementType())
-    return emitOptionalError(loc, "cannot add ", self, " to ", product);
-  return success();
+  return checkAddend(loc, tensorType(adaptor.getSelf()), results);
 }
 
 INFER(MvOp) {

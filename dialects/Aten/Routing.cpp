@@ -3,23 +3,13 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/BackwardBuilder.h"
-#include "dialects/Aten/Types.h"
+#include "dialects/Aten/Rules.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define INFER(OP)                                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
-      SmallVectorImpl<Type> &results)
-#define BACKWARD(OP)                                                           \
-  LogicalResult OP::buildBackward(BackwardBuilder &b, ArrayRef<Value> grads,   \
-                                  ArrayRef<bool> needed,                       \
-                                  MutableArrayRef<Value> operandGrads)
 
 static LogicalResult checkDim(std::optional<Location> loc, int64_t dim,
                               int64_t rank) {
@@ -29,9 +19,6 @@ static LogicalResult checkDim(std::optional<Location> loc, int64_t dim,
                            " is outside of a tensor of ", rank, " dimensions");
 }
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return tensorType(value).getShape();
-}
 static double numel(Value value) { return tensorType(value).getNumElements(); }
 static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 

@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/Types.h"
+#include "dialects/Aten/Rules.h"
 
 #include "dialects/Aten/Aten.h"
 
@@ -95,11 +95,6 @@ LogicalResult aten::inferBroadcast(std::optional<Location> loc,
   results.push_back(RankedTensorType::get(*shape, elementType));
   return success();
 }
-
-#define INFER(OP)                                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
-      SmallVectorImpl<Type> &results)
 
 #define INFER_BINARY(OP)                                                       \
   INFER(OP) {                                                                  \

@@ -4,18 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
-#include "dialects/Aten/Types.h"
+#include "dialects/Aten/Rules.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace accel;
 using namespace accel::aten;
-
-#define INFER(OP)                                                              \
-  LogicalResult OP::inferReturnTypes(                                          \
-      MLIRContext *context, std::optional<Location> loc, Adaptor adaptor,      \
-      SmallVectorImpl<Type> &results)
 
 LogicalResult aten::checkDim(std::optional<Location> loc, int64_t dim,
                              int64_t rank) {
