@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Diagnostics/Regex.h"
 #include "frontends/Lint/UnitProblem.h"
 
@@ -79,16 +80,11 @@ void checkFrozen(const Subject &subject) {
       (trains ? trained : frozen) += parameter.numel();
     }
     if (regex->gaveUp()) {
-      const Location &at = subject.job->trainable.at;
-      Diagnostic d;
-      d.code = "invalid-regex";
-      d.file = at.file;
-      d.line = at.line;
-      d.column = at.column;
-      d.key = "trainable";
-      d.message = "the regex takes too many steps to match names of parameters";
-      d.hint = Regex::slowHint;
-      return subject.engine.report(std::move(d));
+      return subject.engine.report(diagnosticAt(
+          subject.job->trainable.at, "trainable", Severity::Error,
+          "invalid-regex",
+          "the regex takes too many steps to match names of parameters",
+          Regex::slowHint));
     }
     if (!trained || !frozen)
       continue;

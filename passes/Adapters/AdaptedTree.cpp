@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Adapters/AdaptedTree.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Diagnostics/Regex.h"
 #include "frontends/ModuleTree/LinearClasses.h"
 
@@ -53,16 +54,9 @@ AdaptedTree::AdaptedTree(std::vector<Module> all,
 
 void AdaptedTree::error(const char *key, std::string code, std::string message,
                         std::string hint) {
-  Diagnostic d;
-  d.code = std::move(code);
-  Location at = config.place(key);
-  d.file = at.file;
-  d.line = at.line;
-  d.column = at.column;
-  d.key = key;
-  d.message = std::move(message);
-  d.hint = std::move(hint);
-  engine.report(std::move(d));
+  engine.report(diagnosticAt(config.place(key), key, Severity::Error,
+                             std::move(code), std::move(message),
+                             std::move(hint)));
   good = false;
 }
 

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/AdapterInputs.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/Safetensors.h"
 
 #include <filesystem>
@@ -51,18 +52,11 @@ bool checkPeft(AdapterConfig &adapter, const std::string &version,
   for (const PeftFeature &feature : peftFeatures) {
     if (!feature.used(adapter) || atLeast(version, feature.since))
       continue;
-    const Location at = adapter.place(feature.key);
-    Diagnostic d;
-    d.code = "needs-peft";
-    d.file = at.file;
-    d.line = at.line;
-    d.column = at.column;
-    d.key = feature.key;
-    d.message = std::string(feature.key) +
-                " as it is written here needs PEFT " + feature.since +
-                " or later, this is " + printable(version);
-    d.hint = std::string("install PEFT ") + feature.since;
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(
+        adapter.place(feature.key), feature.key, Severity::Error, "needs-peft",
+        std::string(feature.key) + " as it is written here needs PEFT " +
+            feature.since + " or later, this is " + printable(version),
+        std::string("install PEFT ") + feature.since));
     return false;
   }
   return true;
@@ -81,20 +75,14 @@ std::string baseModelPath(const std::string &path, DiagnosticEngine &engine) {
        {fs::path(path) / adapter->baseModel, fs::path(adapter->baseModel)})
     if (!adapter->baseModel.empty() && isThere(folder / "config.json"))
       return folder.lexically_normal().string();
-  Diagnostic d;
-  Location at = adapter->place("base_model_name_or_path");
-  d.code = "no-model";
-  d.file = at.file;
-  d.line = at.line;
-  d.column = at.column;
-  d.key = "base_model_name_or_path";
-  d.message = adapter->baseModel.empty()
-                  ? "the adapter does not name its base model"
-                  : "the adapter's base model '" +
-                        printablePath(adapter->baseModel) +
-                        "' is no folder with a config.json";
-  d.hint = "pass the base model with --model, and this folder with --adapter";
-  engine.report(std::move(d));
+  constexpr const char *key = "base_model_name_or_path";
+  engine.report(diagnosticAt(
+      adapter->place(key), key, Severity::Error, "no-model",
+      adapter->baseModel.empty()
+          ? "the adapter does not name its base model"
+          : "the adapter's base model '" + printablePath(adapter->baseModel) +
+                "' is no folder with a config.json",
+      "pass the base model with --model, and this folder with --adapter"));
   return "";
 }
 
@@ -145,16 +133,9 @@ bool checkMagnitude(const PlanInputs &inputs, const PlanOptions &options,
   if (!inputs.adapter || !inputs.adapter->magnitude)
     return true;
   auto refuse = [&](std::string message, std::string hint) {
-    const Location at = inputs.adapter->place("use_dora");
-    Diagnostic d;
-    d.code = notSupportedCode;
-    d.file = at.file;
-    d.line = at.line;
-    d.column = at.column;
-    d.key = "use_dora";
-    d.message = std::move(message);
-    d.hint = std::move(hint);
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(inputs.adapter->place("use_dora"), "use_dora",
+                               Severity::Error, notSupportedCode,
+                               std::move(message), std::move(hint)));
     return false;
   };
   if (inputs.executor == FrameworkKind::AccelRun || options.emitsProgram() ||

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/ArrayInputs.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/Positions.h"
 #include "tools/driver/Inputs/LoopInputs.h"
 
@@ -71,15 +72,8 @@ public:
 private:
   void error(const Location &at, const std::string &key,
              const std::string &message, const std::string &hint) {
-    Diagnostic d;
-    d.code = "array-names";
-    d.file = at.file.empty() ? options.config : at.file;
-    d.line = at.line;
-    d.column = at.column;
-    d.key = key;
-    d.message = message;
-    d.hint = hint;
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(at, key, Severity::Error, "array-names", message,
+                               hint, options.config));
   }
 
   const JobConfig &job;

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/CheckInputs.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 
 #include <tuple>
 
@@ -33,16 +34,9 @@ private:
 
   void report(Severity severity, std::string code, const Location &at,
               std::string key, std::string message, std::string hint = "") {
-    Diagnostic d;
-    d.severity = severity;
-    d.code = std::move(code);
-    d.file = at.file.empty() ? options.config : at.file;
-    d.line = at.line;
-    d.column = at.column;
-    d.key = std::move(key);
-    d.message = std::move(message);
-    d.hint = std::move(hint);
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(at, std::move(key), severity, std::move(code),
+                               std::move(message), std::move(hint),
+                               options.config));
   }
 
   /// How to plan what accelerate itself would do with the file.

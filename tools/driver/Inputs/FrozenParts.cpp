@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/FrozenParts.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Lint/Subject.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -30,16 +31,8 @@ std::string stemOf(const std::string &name) {
 void report(const PlanInputs &inputs, DiagnosticEngine &engine,
             Severity severity, const std::string &code, const Location &at,
             const std::string &key, std::string message, std::string hint) {
-  Diagnostic d;
-  d.severity = severity;
-  d.code = code;
-  d.file = at.file.empty() ? inputs.job.file : at.file;
-  d.line = at.line;
-  d.column = at.column;
-  d.key = key;
-  d.message = std::move(message);
-  d.hint = std::move(hint);
-  engine.report(std::move(d));
+  engine.report(diagnosticAt(at, key, severity, code, std::move(message),
+                             std::move(hint), inputs.job.file));
 }
 
 class FrozenReport {

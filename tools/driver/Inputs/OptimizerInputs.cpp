@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
@@ -15,18 +16,9 @@ namespace {
 void place(const PlanOptions &options, const OptimizerConfig &optimizer,
            DiagnosticEngine &engine, Severity severity, const char *code,
            std::string message, std::string hint) {
-  const Location &at = optimizer.name.at;
-  Diagnostic d;
-  d.severity = severity;
-  d.code = code;
-  d.file = at.file.empty() ? options.config : at.file;
-  d.line = at.line;
-  d.column = at.column;
-  if (optimizer.name.written())
-    d.key = optimizer.name.key;
-  d.message = std::move(message);
-  d.hint = std::move(hint);
-  engine.report(std::move(d));
+  engine.report(diagnosticAt(
+      optimizer.name.at, optimizer.name.written() ? optimizer.name.key : "",
+      severity, code, std::move(message), std::move(hint), options.config));
 }
 
 } // namespace

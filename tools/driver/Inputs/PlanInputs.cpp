@@ -95,16 +95,9 @@ private:
 
   void report(Severity severity, std::string code, const Location &at,
               std::string key, std::string message, std::string hint = "") {
-    Diagnostic d;
-    d.severity = severity;
-    d.code = std::move(code);
-    d.file = at.file.empty() ? options.config : at.file;
-    d.line = at.line;
-    d.column = at.column;
-    d.key = std::move(key);
-    d.message = std::move(message);
-    d.hint = std::move(hint);
-    engine.report(std::move(d));
+    engine.report(diagnosticAt(at, std::move(key), severity, std::move(code),
+                               std::move(message), std::move(hint),
+                               options.config));
   }
 
   /// What the command line says of the script goes before the file.
