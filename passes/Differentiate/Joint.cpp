@@ -109,6 +109,8 @@ private:
       back.setLoc(nodeLoc(op->getLoc(), node++));
       SmallVector<Value> grads = llvm::map_to_vector(
           op->getResults(), [&](Value v) { return gradient(v); });
+      if (llvm::any_of(grads, joinsParts))
+        back.setLoc(nodeLoc(op->getLoc(), node++));
       if (llvm::none_of(grads, [](Value v) { return bool(v); }))
         continue;
       if (Value grad = movedBack(op, grads.front())) {
@@ -159,6 +161,15 @@ private:
       sum = back.create<aten::AddTensorOp>(sum, part);
     found->second.assign({sum});
     return sum;
+  }
+
+  /// Parts of a projection (gate and up; query, key and value) are made by
+  /// transformers with chunk or split, whose gradient is joined by a node of
+  /// autograd of its own: the parts' gradients are gone before the next one
+  /// runs. What has heads is sliced by rotary embeddings, and has none such.
+  static bool joinsParts(Value grad) {
+    auto cat = grad ? grad.getDefiningOp<aten::CatOp>() : aten::CatOp();
+    return cat && cast<RankedTensorType>(grad.getType()).getRank() < 4;
   }
 
   /// Slices that together cover a dimension (the two halves of a rotary
