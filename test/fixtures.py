@@ -110,6 +110,12 @@ SEEDS = {
     "exaone4": ("Exaone4ForCausalLM", GATED),
     "glm4": ("Glm4ForCausalLM", dict(GATED, head_dim=8, pad_token_id=0)),
     "cohere": ("CohereForCausalLM", GATED),
+    "cohere2": ("Cohere2ForCausalLM", GATED),
+    "glm": ("GlmForCausalLM", dict(GATED, head_dim=8, pad_token_id=0)),
+    "arcee": ("ArceeForCausalLM", GATED),
+    "seed-oss": ("SeedOssForCausalLM", dict(GATED, head_dim=8)),
+    "olmoe": ("OlmoeForCausalLM", dict(GATED, num_experts=4,
+                                       num_experts_per_tok=2)),
 }
 
 

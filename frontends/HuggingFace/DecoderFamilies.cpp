@@ -68,6 +68,21 @@ struct FamilyReader : ExpertFamilyReader {
     windows(size("sliding_window"));
   }
 
+  void arcee() {
+    d.useLlamaNames();
+    plainMlp("mlp", "mlp.up_proj", "mlp.down_proj", "mlp.act_fn");
+    d.dropout.attention = dropout("attention_dropout");
+    rope();
+  }
+
+  void seedOss() {
+    d.useLlamaNames();
+    d.dropout.attention = dropout("attention_dropout", 0.1);
+    d.dropout.attentionOutput = d.dropout.mlpOutput =
+        dropout("residual_dropout", 0.1);
+    rope();
+  }
+
   void smollm3() {
     d.useLlamaNames();
     d.dropout.attention = dropout("attention_dropout");
@@ -137,15 +152,26 @@ struct FamilyReader : ExpertFamilyReader {
     }
     d.dropout.attention = dropout("attention_dropout");
     d.logitFactor = json.number("logit_scale", 0.0625);
-    rope({.defaultTheta = 5e5});
+    rope({.defaultTheta = tree.modelType == "cohere" ? 5e5 : 1e4});
+  }
+
+  /// Cohere with windows, and no positions where a layer sees all keys.
+  void cohere2() {
+    cohere();
+    slidingWindows();
+    for (DecoderLayerKind &kind : d.kinds)
+      kind.turns = kind.window > 0;
   }
 
   void glm4() {
+    glm();
+    d.ofAttention = "post_self_attn_layernorm";
+    d.ofMlp = "post_mlp_layernorm";
+  }
+
+  void glm() {
     d.useLlamaNames();
     d.turnsNeighbours = true;
-    d.ofAttention = "post_self_attn_layernorm";
-    d.beforeMlp = "post_attention_layernorm";
-    d.ofMlp = "post_mlp_layernorm";
     d.mlp.layout = DecoderMlp::Layout::FusedGated;
     d.mlp.up = "mlp.gate_up_proj";
     d.mlp.activationPath = "mlp.activation_fn";
@@ -407,8 +433,12 @@ struct Entry {
 // read, whether the hidden size is a multiple of the heads, whether layers are
 // of several kinds.
 const Entry families[] = {
+    {{"arcee", "hidden_act", "rms_norm_eps", 1e-5, {}, true, true},
+     &FamilyReader::arcee},
     {{"cohere", "hidden_act", "layer_norm_eps", 1e-5, 0, true, false},
      &FamilyReader::cohere},
+    {{"cohere2", "hidden_act", "layer_norm_eps", 1e-5, 0, true, false},
+     &FamilyReader::cohere2},
     {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::deepseekV3},
     {{"exaone4", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
@@ -421,6 +451,8 @@ const Entry families[] = {
      &FamilyReader::gemma},
     {{"gemma3_text", "hidden_act", "rms_norm_eps", 1e-6, 0, true, true},
      &FamilyReader::gemma},
+    {{"glm", "hidden_act", "rms_norm_eps", 1.5625e-7, 151329, true, false},
+     &FamilyReader::glm},
     {{"glm4", "hidden_act", "rms_norm_eps", 1.5625e-7, 151329, true, false},
      &FamilyReader::glm4},
     {{"gpt_bigcode",
@@ -452,6 +484,8 @@ const Entry families[] = {
      &FamilyReader::olmo2},
     {{"olmo3", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
      &FamilyReader::olmo3},
+    {{"olmoe", "hidden_act", "rms_norm_eps", 1e-5, 1, true, false},
+     &FamilyReader::olmoe},
     {{"opt", "activation_function", "", 1e-5, 1, true, true},
      &FamilyReader::opt},
     {{"phi", "hidden_act", "layer_norm_eps", 1e-5, {}, true, false},
@@ -460,6 +494,8 @@ const Entry families[] = {
      &FamilyReader::phi3},
     {{"qwen2_moe", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::qwen2Moe},
+    {{"seed_oss", "hidden_act", "rms_norm_eps", 1e-6, 1, true, false},
+     &FamilyReader::seedOss},
     {{"smollm3", "hidden_act", "rms_norm_eps", 1e-6, 128004, true, false},
      &FamilyReader::smollm3},
     {{"stablelm", "hidden_act", "layer_norm_eps", 1e-5, {}, true, true},
@@ -511,7 +547,7 @@ accel::huggingface::readDecoder(const std::string &modelType,
   (reader.*entry.read)();
   if (modelType == "falcon" || modelType == "deepseek_v3" ||
       modelType == "nemotron_h" || modelType == "gpt_oss" ||
-      modelType == "qwen2_moe")
+      modelType == "qwen2_moe" || modelType == "olmoe")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())

@@ -209,6 +209,28 @@ void ExpertFamilyReader::qwen2Moe() {
   checkExpertSizes(json, "moe_intermediate_size", m.intermediateSize);
 }
 
+void ExpertFamilyReader::olmoe() {
+  d.useLlamaNames();
+  d.attention.queryNorm = "self_attn.q_norm";
+  d.attention.keyNorm = "self_attn.k_norm";
+  d.attention.normHeads = false;
+  d.dropout.attention = dropout("attention_dropout");
+  if (json.find("clip_qkv"))
+    json.unsupported("clip_qkv", "clipped projections ('clip_qkv') are not "
+                                 "supported yet");
+  rope();
+  Mixture &m = d.mixture;
+  m.experts = size("experts");
+  m.intermediateSize = size("expert_size");
+  m.activation = d.mlp.activation;
+  m.normalize = json.flag("norm_topk_prob", false);
+  for (DecoderLayerKind &kind : d.kinds)
+    kind.sparse = true;
+  router(hasExperts());
+  checkExpertSizes(json, "hidden_size", d.hiddenSize);
+  checkExpertSizes(json, "intermediate_size", m.intermediateSize);
+}
+
 void ExpertFamilyReader::gptOss() {
   d.useLlamaNames();
   d.norm = Decoder::Norm::RmsWide;

@@ -16,6 +16,7 @@ struct ExpertFamilyReader : DecoderReader {
   void deepseekV3();
   void gptOss();
   void nemotronH();
+  void olmoe();
   void qwen2Moe();
 
 private:

@@ -40,8 +40,12 @@ $Model
         kv_a_layernorm $RMSNorm weight[kv_lora_rank]
         kv_b_proj Linear weight[num_attention_heads*(qk_nope_head_dim+v_head_dim),kv_lora_rank]
         o_proj Linear weight[hidden_size,num_attention_heads*v_head_dim] bias[hidden_size]?attention_bias
-      mlp $MLP =gated ?!fused&&(!experts||only_mlp||layer<first_k_dense_replace||(layer+1)%decoder_sparse_step!=0)
+      mlp $MLP =gated ?!fused&&!ungated&&(!experts||only_mlp||layer<first_k_dense_replace||(layer+1)%decoder_sparse_step!=0)
       mlp $MLP =gatedfused ?fused
+      mlp $MLP ?ungated
+        up_proj Linear weight[intermediate_size,hidden_size] bias[intermediate_size]?mlp_bias
+        down_proj Linear weight[hidden_size,intermediate_size] bias[hidden_size]?mlp_bias
+        act_fn !hidden_act
       mlp $MoE ?latent&&layer>=first_k_dense_replace
         experts $Experts gate_up_proj[experts,2*expert_size,hidden_size] down_proj[experts,hidden_size,expert_size]
           act_fn !hidden_act
@@ -81,6 +85,7 @@ $ForQuestionAnswering
 constexpr const char *llamaSwitches = R"(
 scaled := 0
 fused := 0
+ungated := 0
 latent := 0
 first_k_dense_replace := 0
 experts := 0
@@ -489,6 +494,69 @@ mlp_bias = 0
 sliding use_sliding_window&&sliding_window&&(layer+1)%no_rope_layer_interval==0
 )"};
 
+const std::vector<const char *> arcee = {R"(
+vocab_size = 32000
+hidden_size = 2560
+intermediate_size = 18432
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 4096
+tie_word_embeddings = 0
+text hidden_act = relu2
+)",
+                                         llamaSizes, llamaDerived,
+                                         llamaSwitches, R"(
+ungated := 1
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+mlp_bias = 0
+sliding 0
+)"};
+
+const std::vector<const char *> seedOss = {R"(
+vocab_size = 155136
+hidden_size = 4096
+intermediate_size = 27648
+num_hidden_layers = 64
+num_attention_heads = 80
+num_key_value_heads ?= 8 num_attention_heads
+head_dim ?= 128 hidden_size/num_attention_heads
+max_position_embeddings = 524288
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                           llamaDerived, llamaSwitches, R"(
+qkv_bias|attention_bias = 1
+o_bias|attention_out_bias = 0
+mlp_bias = 0
+sliding 0
+)"};
+
+// Its norms of queries and keys are sized by hidden_size.
+const std::vector<const char *> olmoe = {R"(
+vocab_size = 50304
+hidden_size = 2048
+intermediate_size = 2048
+num_hidden_layers = 16
+num_attention_heads = 16
+max_position_embeddings = 4096
+tie_word_embeddings = 0
+text hidden_act = silu
+num_experts_per_tok = 8
+)",
+                                         llamaSizes, llamaDerived,
+                                         llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+q_norm_size := hidden_size
+k_norm_size := hidden_size/num_attention_heads*num_key_value_heads
+experts|num_experts|num_local_experts = 64
+expert_size := intermediate_size
+sliding 0
+)"};
+
 /// Llama's classes, with what `more` adds.
 std::vector<const char *> llamaClasses(std::vector<const char *> more = {}) {
   std::vector<const char *> body = {causalHead, llamaBody, layerParts,
@@ -518,6 +586,9 @@ const std::vector<Family> llamaFamilies = {
     {"olmo2", "Olmo2", olmo2, llamaClasses()},
     {"olmo3", "Olmo3", olmo3, llamaClasses()},
     {"exaone4", "Exaone4", exaone4, llamaClasses({answersTransformer})},
+    {"arcee", "Arcee", arcee, llamaClasses({answersTransformer})},
+    {"seed_oss", "SeedOss", seedOss, llamaClasses({answersTransformer})},
+    {"olmoe", "Olmoe", olmoe, llamaClasses()},
     {"granite", "Granite", granite, llamaClasses()},
     {"smollm3", "SmolLM3", smollm3, llamaClasses({answersTransformer})},
 };

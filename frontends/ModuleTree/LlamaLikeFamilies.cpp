@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Decoders with Llama's layout (model.layers.N.self_attn.q_proj) and modules of
-// their own: phi, starcoder2, gpt_oss, cohere, stablelm, glm4. From
-// transformers 5.23, like LlamaFamilies.cpp.
+// their own: phi, starcoder2, gpt_oss, cohere, cohere2, stablelm, glm, glm4.
+// From transformers 5.23, like LlamaFamilies.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -146,7 +146,7 @@ $Model
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
 )";
 
-const std::vector<const char *> cohere = {R"(
+constexpr const char *cohereSettings = R"(
 vocab_size = 256000
 hidden_size = 8192
 intermediate_size = 22528
@@ -157,7 +157,6 @@ head_dim = hidden_size/num_attention_heads
 max_position_embeddings = 8192
 tie_word_embeddings = 1
 attention_bias = 0
-use_qk_norm = 0
 q_size := num_attention_heads*head_dim
 kv_size := num_key_value_heads*head_dim
 rotary := (head_dim+1)/2
@@ -165,8 +164,19 @@ qkv_bias := attention_bias
 mlp_bias := 0
 text hidden_act = silu
 nosplit $DecoderLayer
-sliding 0
 tp
+)";
+
+const std::vector<const char *> cohere = {cohereSettings, R"(
+use_qk_norm = 0
+sliding 0
+)"};
+
+const std::vector<const char *> cohere2 = {cohereSettings, R"(
+use_qk_norm := 0
+sliding_window ?= 4096
+sliding_window_pattern = 4
+sliding (layer+1)%sliding_window_pattern
 )"};
 
 constexpr const char *cohereBody = R"(
@@ -233,7 +243,7 @@ $Model
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
 )";
 
-const std::vector<const char *> glm4 = {R"(
+constexpr const char *glmSettings = R"(
 vocab_size = 151552
 hidden_size = 4096
 intermediate_size = 13696
@@ -253,9 +263,12 @@ text hidden_act = silu
 nosplit $DecoderLayer
 sliding 0
 tp
-)"};
+)";
 
-constexpr const char *glm4Body = R"(
+const std::vector<const char *> glm = {glmSettings, "norms_behind := 0"};
+const std::vector<const char *> glm4 = {glmSettings, "norms_behind := 1"};
+
+constexpr const char *glmBody = R"(
 $Model
   @auto
   @input embed_tokens
@@ -267,8 +280,8 @@ $Model
       mlp $MLP =gatedfused
       input_layernorm $RMSNorm weight[hidden_size]
       post_attention_layernorm $RMSNorm weight[hidden_size]
-      post_self_attn_layernorm $RMSNorm weight[hidden_size]
-      post_mlp_layernorm $RMSNorm weight[hidden_size]
+      post_self_attn_layernorm $RMSNorm weight[hidden_size] ?norms_behind
+      post_mlp_layernorm $RMSNorm weight[hidden_size] ?norms_behind
   norm $RMSNorm weight[hidden_size]
   rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
 )";
@@ -286,10 +299,15 @@ const std::vector<Family> llamaLikeFamilies = {
      gptOss,
      {causalHead, gptOssBody, layerParts, sequenceHead, tokenHead}},
     {"cohere", "Cohere", cohere, {causalHead, cohereBody, layerParts}},
+    {"cohere2", "Cohere2", cohere2, {causalHead, cohereBody, layerParts}},
+    {"glm",
+     "Glm",
+     glm,
+     {causalHead, glmBody, layerParts, sequenceHead, tokenHead}},
     {"glm4",
      "Glm4",
      glm4,
-     {causalHead, glm4Body, layerParts, sequenceHead, tokenHead}},
+     {causalHead, glmBody, layerParts, sequenceHead, tokenHead}},
     {"stablelm",
      "StableLm",
      stableLm,

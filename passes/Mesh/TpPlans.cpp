@@ -50,6 +50,17 @@ constexpr TpEntry starcoder2[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+constexpr TpEntry arcee[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 constexpr TpEntry gatedWithHeadNorms[] = {
     {"embed_tokens", EmbeddingRowwise},
     {"layers.*.self_attn.q_proj", Colwise},
@@ -133,6 +144,18 @@ constexpr TpEntry olmo2[] = {
     {"layers.*.mlp.gate_proj", Colwise},
     {"layers.*.mlp.up_proj", Colwise},
     {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+constexpr TpEntry olmoe[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.k_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.v_proj", ColwiseGatherOutput},
+    {"layers.*.self_attn.o_proj", RowwiseSplitInput},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
     {"lm_head", ColwiseGatherOutput},
 };
 
@@ -325,6 +348,9 @@ constexpr TpPlan plans[] = {
     {"GraniteModel", gated, {}, true},
     {"SmolLM3Model", gated, {}, true},
     {"CohereModel", gated, {}, true},
+    {"Cohere2Model", gated, {}, true},
+    {"SeedOssModel", gated, {}, true},
+    {"ArceeModel", arcee, {}, true},
     {"Starcoder2Model", starcoder2, {}, true},
     {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
     {"Qwen3Model", gatedWithHeadNorms, {}, true},
@@ -337,7 +363,9 @@ constexpr TpPlan plans[] = {
     {"NemotronHModel", nemotronH, dispatchedPlain, true, nemotronHOfMegatron},
     {"Olmo2Model", olmo2, {}, true},
     {"Olmo3Model", olmo2, {}, true},
+    {"OlmoeModel", olmoe, dispatched, true},
     {"PhiModel", phi, {}, true},
+    {"GlmModel", glm4, {}, true},
     {"Glm4Model", glm4, {}, true},
     {"Phi3Model", phi3, {}, true},
     {"GPTNeoXModel", gptNeoX, {}, true},

@@ -191,6 +191,45 @@ COHERE_8 = {
     "max_position_embeddings": 8192, "layer_norm_eps": 1e-5,
     "rope_theta": 10000.0, "hidden_act": "silu", "use_qk_norm": False,
     "bos_token_id": 5, "eos_token_id": 6, "pad_token_id": 0}
+GLM_9B_8 = {
+    "architectures": ["GlmForCausalLM"], "model_type": "glm",
+    "hidden_size": 4096, "intermediate_size": 13696, "num_hidden_layers": 8,
+    "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128,
+    "vocab_size": 151552, "tie_word_embeddings": False,
+    "max_position_embeddings": 8192, "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1.5625e-7, "rope_theta": 10000.0, "hidden_act": "silu",
+    "attention_bias": True, "pad_token_id": 151329}
+COHERE2_7B_8 = {
+    "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2",
+    "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 8,
+    "num_attention_heads": 32, "num_key_value_heads": 8,
+    "vocab_size": 256000, "tie_word_embeddings": True, "logit_scale": 0.25,
+    "max_position_embeddings": 132096, "layer_norm_eps": 1e-5,
+    "rope_theta": 50000, "hidden_act": "silu", "sliding_window": 4096,
+    "sliding_window_pattern": 4, "pad_token_id": 0}
+AFM_4B = {
+    "architectures": ["ArceeForCausalLM"], "model_type": "arcee",
+    "hidden_size": 2560, "intermediate_size": 18432, "num_hidden_layers": 36,
+    "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128,
+    "vocab_size": 128004, "tie_word_embeddings": False,
+    "max_position_embeddings": 65536, "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0, "hidden_act": "relu2"}
+SEED_OSS_8 = {
+    "architectures": ["SeedOssForCausalLM"], "model_type": "seed_oss",
+    "hidden_size": 5120, "intermediate_size": 27648, "num_hidden_layers": 8,
+    "num_attention_heads": 80, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 155136, "tie_word_embeddings": False,
+    "max_position_embeddings": 524288, "rms_norm_eps": 1e-6,
+    "rope_theta": 1e7, "hidden_act": "silu", "attention_bias": True,
+    "attention_dropout": 0.1, "residual_dropout": 0.1, "pad_token_id": 1}
+OLMOE_7B = {
+    "architectures": ["OlmoeForCausalLM"], "model_type": "olmoe",
+    "hidden_size": 2048, "intermediate_size": 1024, "num_hidden_layers": 16,
+    "num_attention_heads": 16, "num_key_value_heads": 16, "num_experts": 64,
+    "num_experts_per_tok": 8, "vocab_size": 50304,
+    "tie_word_embeddings": False, "max_position_embeddings": 4096,
+    "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+    "pad_token_id": 1, "eos_token_id": 50279}
 QWEN2_MOE_6 = {
     "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe",
     "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 6,
@@ -216,6 +255,13 @@ def job(config, sequence, batch, precision="bf16", weights="float32",
 
 JOBS = {
     "llama1b-amp": job(LLAMA_1B, 2048, 4),
+    "glm9b-8layers-bf16": job(GLM_9B_8, 2048, 2, weights="bfloat16"),
+    "cohere2-8layers-amp": job(COHERE2_7B_8, 8192, 1),
+    "arcee4b-bf16-ckpt": job(AFM_4B, 4096, 2, weights="bfloat16",
+                             gradient_checkpointing=True),
+    "seed-oss-8layers-bf16": job(SEED_OSS_8, 2048, 1, weights="bfloat16"),
+    "olmoe7b-bf16-ckpt": job(OLMOE_7B, 2048, 2, weights="bfloat16",
+                             gradient_checkpointing=True),
     "llama1b-amp-ckpt": job(LLAMA_1B, 2048, 8, gradient_checkpointing=True),
     "llama1b-bf16": job(LLAMA_1B, 4096, 2, weights="bfloat16"),
     "llama1b-bf16-accum": job(LLAMA_1B, 1024, 2, weights="bfloat16",

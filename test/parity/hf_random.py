@@ -220,6 +220,31 @@ def cohere(rng):
     return {**config, "layer_norm_eps": rng.choice([1e-5, 1e-2])}
 
 
+def cohere2(rng):
+    config = {**cohere(rng), "sliding_window": rng.choice([2, 5, LENGTH, 64]),
+              "sliding_window_pattern": rng.choice([2, 4])}
+    del config["use_qk_norm"]
+    config = layer_types(rng, config)
+    # Layers that see all keys have no positions, so the softmax cancels the
+    # keys' bias to rounding.
+    config["attention_bias"] &= "full_attention" not in config.get(
+        "layer_types", []) and config["num_hidden_layers"] < 2
+    return config
+
+
+def arcee(rng):
+    return {**decoder(rng, own_dim=False), **rope(rng),
+            "attention_bias": flag(rng), "mlp_bias": flag(rng),
+            "hidden_act": rng.choice([*ACTIVATIONS, "relu2"])}
+
+
+def seed_oss(rng):
+    return {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+            "attention_out_bias": flag(rng), "mlp_bias": flag(rng),
+            "hidden_act": rng.choice(ACTIVATIONS), "attention_dropout": 0.0,
+            "residual_dropout": 0.0}
+
+
 def glm4(rng):
     config = {**decoder(rng), "attention_bias": flag(rng),
               "hidden_act": rng.choice(ACTIVATIONS)}
@@ -396,7 +421,8 @@ FAMILIES = {
     "falcon": falcon, "mpt": mpt, "granite": granite,
     "starcoder2": starcoder2, "smollm3": smollm3, "olmo3": olmo3, "phi": phi,
     "stablelm": stablelm, "exaone4": exaone4, "glm4": glm4,
-    "cohere": cohere,
+    "cohere": cohere, "cohere2": cohere2, "glm": glm4, "arcee": arcee,
+    "seed_oss": seed_oss,
 }
 
 

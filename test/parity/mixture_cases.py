@@ -1,6 +1,6 @@
 """Mixtures of experts compute what transformers computes, whatever the sizes.
 
-Random configurations of mixtral, qwen2_moe, qwen3_moe, deepseek_v3 and gpt_oss: odd numbers
+Random configurations of mixtral, qwen2_moe, qwen3_moe, olmoe, deepseek_v3 and gpt_oss: odd numbers
 of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
 balancing loss. Functions run as a plan holds them (functions_cases.py).
 """
@@ -113,6 +113,14 @@ def random_config(family, draw):
         config.update(num_local_experts=experts,
                       sliding_window=draw.choice([None, 6, 32]))
         return config
+    if family == "olmoe":
+        del config["head_dim"]
+        config.update(
+            hidden_size=4 * config["num_attention_heads"] *
+            draw.choice([1, 2, 3]), num_experts=experts,
+            norm_topk_prob=draw.random() < 0.5,
+            attention_bias=draw.random() < 0.5)
+        return config
     if family == "qwen2_moe":
         del config["head_dim"]
         config.update(
@@ -214,6 +222,7 @@ CASES = [
     ("mixtral-random-bf16", random_configs("mixtral", "bf16", 3)),
     ("qwen3-moe-random-bf16", random_configs("qwen3_moe", "bf16", 3)),
     ("qwen2-moe-random", random_configs("qwen2_moe")),
+    ("olmoe-random", random_configs("olmoe")),
     ("gpt-oss-random", random_configs("gpt_oss")),
     ("gpt-oss-random-bf16", random_configs("gpt_oss", "bf16", 3)),
     ("one-expert-takes-all", tokens_as_chosen),

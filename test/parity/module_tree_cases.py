@@ -81,6 +81,19 @@ FAMILIES = {
              | {"pad_token_id": [0]}),
     "cohere": ("Cohere", HEADS[:2], DECODER | BIAS | {
         "use_qk_norm": [True, False], "pad_token_id": [0]}),
+    "cohere2": ("Cohere2", HEADS[:2], DECODER | BIAS | {
+        "sliding_window": [8], "sliding_window_pattern": [2, 4],
+        "pad_token_id": [0]}),
+    "glm": ("Glm", HEADS[:4], DECODER | BIAS | HEAD_DIM
+            | {"pad_token_id": [0]}),
+    "arcee": ("Arcee", HEADS, DECODER | BIAS | HEAD_DIM | {
+        "mlp_bias": [True, False], "hidden_act": ["relu2", "silu"]}),
+    "seed_oss": ("SeedOss", HEADS, DECODER | BIAS | HEAD_DIM | {
+        "attention_out_bias": [True, False], "mlp_bias": [True, False],
+        "pad_token_id": [0]}),
+    "olmoe": ("Olmoe", HEADS[:2], DECODER | BIAS | {
+        "num_experts": [4], "num_experts_per_tok": [2],
+        "pad_token_id": [0]}),
     "granite": ("Granite", HEADS[:1], DECODER | BIAS | {
         "mlp_bias": [True, False]}),
     "smollm3": ("SmolLM3", HEADS, DECODER | BIAS | {

@@ -11,7 +11,8 @@ RANKS = 2
 PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox",
              "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2",
-             "qwen2_moe", "phi", "olmo3", "exaone4", "glm4", "cohere")
+             "qwen2_moe", "phi", "olmo3", "exaone4", "glm4", "cohere",
+             "cohere2", "glm", "arcee", "seed_oss", "olmoe")
 # With a plan of experts alone.
 EXPERTS = PUBLISHED + ("gpt_oss",)
 # Families without: what is sharded there, by the end of a module's name.

@@ -245,7 +245,8 @@ TEST(BadConfigs, MissingFields) {
        {"bert",     "roberta",  "vit",       "t5",      "whisper",   "gemma2",
         "gpt-neox", "opt",      "falcon",    "mpt",     "gpt2",      "olmo2",
         "phi3",     "mixtral",  "qwen3-moe", "gpt-oss", "qwen2-moe", "olmo3",
-        "phi",      "stablelm", "exaone4",   "glm4",    "cohere"}) {
+        "phi",      "stablelm", "exaone4",   "glm4",    "cohere",    "cohere2",
+        "glm",      "arcee",    "seed-oss",  "olmoe"}) {
     SCOPED_TRACE(family);
     DiagnosticEngine engine;
     EXPECT_FALSE(
