@@ -156,6 +156,13 @@ std::vector<float> initialValues(const plan::Parameter &p, int64_t seed,
   return values;
 }
 
+/// Every element is zero, as shards are before anything is loaded.
+static bool isZero(const plan::Initializer &init) {
+  using Kind = plan::Initializer::Kind;
+  return init.kind == Kind::Zeros ||
+         (init.kind == Kind::Normal && init.value == 0);
+}
+
 void initialize(Executor &executor, int64_t seed,
                 const std::vector<bool> *only) {
   const plan::Plan &plan = executor.plan();
@@ -171,6 +178,8 @@ void initialize(Executor &executor, int64_t seed,
       if (only && !(*only)[piece.parameter])
         continue;
       const plan::Parameter &p = plan.parameters[piece.parameter];
+      if (isZero(p.init))
+        continue;
       at::Tensor target =
           unit.shard().narrow(0, piece.offset, piece.end - piece.begin);
       for (int64_t at = piece.begin; at < piece.end; at += chunkElements) {
