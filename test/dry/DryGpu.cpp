@@ -69,6 +69,8 @@ Actor DryGpu::launch(cudaStream_t stream, const char *what,
                      const char *kernel) {
   context();
   const Actor on = enqueue(stream, what);
+  if (kernel)
+    ++kernels[kernel];
   const std::string &op = currentOperator();
   if (!stream)
     warn(std::string(what) + " on the default stream in '" + op + "'");
@@ -370,6 +372,9 @@ void DryGpu::report() {
       json[key] = n;
     return json;
   };
+  ordered_json named = ordered_json::object();
+  for (const auto &[kernel, n] : kernels)
+    named[kernel] = n;
   ordered_json steps = ordered_json::array();
   for (const auto &step : stepCounts)
     steps.push_back(object(step));
@@ -390,6 +395,7 @@ void DryGpu::report() {
                        {"reserved_peak_bytes", reservedPeak},
                        {"pinned_peak_bytes", pinnedPeak},
                        {"counts", object(counts)},
+                       {"kernels", std::move(named)},
                        {"steps", std::move(steps)},
                        {"collectives", collectives},
                        {"trace", std::move(trace)}};

@@ -136,6 +136,7 @@ private:
   std::map<std::string, int64_t> warnings;
   std::map<std::string, int64_t> counts; // of the whole run
   std::vector<std::map<std::string, int64_t>> stepCounts;
+  std::map<const char *, int64_t> kernels; // launches, by mangled name
   std::vector<std::string> collectives;
   std::vector<Queued> traced;
   std::vector<std::string> places; // innermost last

@@ -163,6 +163,10 @@ def prepare(folder, binaries, dry):
                128 if dry else 2048, 5)
     make.large("layer", {**small, "num_hidden_layers": 2 if dry else 8},
                128 if dry else 8192, 5 if dry else 10)
+    # Few weights to draw, and as many classes as the loss has a kernel for
+    # that memory bounds.
+    make.large("kernels", {**small, "num_hidden_layers": 1,
+                           "vocab_size": 16384}, 128 if dry else 4096, 1)
     make.large("small", {**small, "num_hidden_layers": 2 if dry else 16,
                          "tie_word_embeddings": True,
                          **({} if dry else {"hidden_size": 2048,
