@@ -77,12 +77,23 @@ Groups::Groups(const plan::Plan &plan, const Environment &environment,
 
 Groups::~Groups() = default;
 
+/// NCCL holds memory of the device for each communicator. Those of one set of
+/// ranks may be one: ranks start its collectives in the same order, and NCCL
+/// runs them one after the other whatever streams they are on.
+static std::string communicatorOf(const plan::Plan &plan,
+                                  const std::string &purpose) {
+  const bool isGather = purpose == "gather" && plan.device == "cuda" &&
+                        isSet("ACCEL_RUN_ONE_COMMUNICATOR");
+  return isGather ? "reduce" : purpose;
+}
+
 Communicator *Groups::over(const std::vector<std::string> &axes,
-                           const std::string &purpose) {
+                           const std::string &use) {
   if (plan.groupSize(axes) == 1 &&
       !(plan.device == "cuda" && isSet("ACCEL_RUN_SELF_GROUPS")))
     return nullptr;
   const std::string name = place.groupName(axes);
+  const std::string purpose = communicatorOf(plan, use);
   auto found = groups.find({name, purpose});
   return found == groups.end() ? connected(name, purpose, place.members(axes))
                                : found->second.get();

@@ -68,11 +68,12 @@ public:
   /// Null where the axes' sizes multiply to 1, unless ACCEL_RUN_SELF_GROUPS=1
   /// asks for NCCL groups of one rank too, and with
   /// ACCEL_RUN_HOST_COLLECTIVES=1 GPUs communicate through the host's memory:
-  /// for machines with one GPU. `purpose` is a stream's name, or that of a use
-  /// outside of programs. The first call connects: every rank must make it, in
-  /// the same order.
+  /// for machines with one GPU. `use` is a stream's name, or that of a use
+  /// outside of programs; with ACCEL_RUN_ONE_COMMUNICATOR=1 GPUs gather by the
+  /// communicator of reductions. The first call connects: every rank must make
+  /// it, in the same order.
   Communicator *over(const std::vector<std::string> &axes,
-                     const std::string &purpose);
+                     const std::string &use);
   /// The same, and of the pipeline's axis the ranks of `stages` alone, of which
   /// this is one: theirs is the first call, no other rank makes it.
   Communicator *among(const std::vector<int64_t> &stages,

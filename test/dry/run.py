@@ -323,6 +323,30 @@ def examine_without_gloo(tools, _):
             f"collectives more")
 
 
+def examine_one_communicator(tools, _):
+    """ACCEL_RUN_ONE_COMMUNICATOR=1: gathers go by the communicator of
+    reductions, on their own stream; the same bits, and nothing else changes."""
+    case = {"family": "gqa", "precision": "bf16", "mesh": "hybrid",
+            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
+    folder = os.path.join(tools.work, "one-communicator")
+    _, gpu, ranks = cases.write(folder, case)
+    path = os.path.join(folder, "gpu.json")
+    tools.plan(gpu, path)
+    (want, two), (got, one) = [
+        tools.run_dry(path, ranks, folder, environment=settings)
+        for settings in ({}, {"ACCEL_RUN_ONE_COMMUNICATOR": "1"})]
+    in_order(one)
+    same_values(got, want, 0)
+    made = [reports[0]["counts"]["communicators"] for reports in (two, one)]
+    check(made[0] - made[1] == 1, f"communicators: {made[0]}, then {made[1]}")
+    check(len(one[0]["collectives"]) == len(two[0]["collectives"]),
+          "other collectives")
+    streams = {line.split(" on ")[1] for line in one[0]["collectives"]
+               if "AllGather" in line or "ReduceScatter" in line}
+    check(len(streams) > 1, f"gathers and reductions are on {streams}")
+    return f"{made[1]} communicators, {made[0]} without"
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -346,6 +370,7 @@ def main():
     listed.append(("move", examine_move, None))
     listed.append(("deterministic", examine_deterministic, None))
     listed.append(("without-gloo", examine_without_gloo, None))
+    listed.append(("one-communicator", examine_one_communicator, None))
     listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
     listed += [("segments-" + c["name"], examine_segments, c)
                for c in gpu_jobs.SEGMENTS]
