@@ -83,15 +83,14 @@ public:
     std::vector<OverlapStep> asIs;
     for (size_t i = 0; i < nodes.size(); ++i)
       asIs.push_back({static_cast<int>(i), false});
-    least = overlapSeconds(nodes, asIs, target.overlap) * (1 - leastGain);
+    least = overlapSeconds(nodes, asIs, hidden) * (1 - leastGain);
     if (extra < 0)
       extra = largestExchange();
     std::vector<std::pair<double, OverlapRule>> tries;
     for (OverlapRule rule : rules) {
-      rule.hidden = target.overlap;
+      rule.hidden = hidden;
       tries.push_back(
-          {overlapSeconds(nodes, overlapOrder(nodes, rule), target.overlap),
-           rule});
+          {overlapSeconds(nodes, overlapOrder(nodes, rule), hidden), rule});
     }
     llvm::stable_sort(tries, llvm::less_first());
     for (const auto &[seconds, rule] : tries)
@@ -109,7 +108,7 @@ private:
     std::vector<OverlapNode> started = nodes;
     while (true) {
       std::vector<OverlapStep> steps = overlapOrder(started, rule);
-      const double seconds = overlapSeconds(nodes, steps, target.overlap);
+      const double seconds = overlapSeconds(nodes, steps, hidden);
       if (seconds >= least)
         return success();
       auto tried = measure(steps);
@@ -321,6 +320,8 @@ private:
   aten::Device device;
   const plan::Mesh &mesh;
   const Target &target;
+  /// Of what does not hide nothing is gained.
+  const double hidden = std::max(0.0, target.overlap);
   int64_t extra;
   std::vector<OverlapNode> nodes;
   Measured before;

@@ -175,6 +175,10 @@ TEST(Time, WhatCannotBeHiddenIsTakenFromTheComputation) {
                    0.75 * steps.gather(target));
   target.overlap = 0;
   EXPECT_DOUBLE_EQ(steps.run(target).seconds, 10e-3 + steps.gather(target));
+  // It takes longer than alone.
+  target.overlap = -1.5;
+  EXPECT_DOUBLE_EQ(steps.run(target).seconds,
+                   10e-3 + 2.5 * steps.gather(target));
 }
 
 TEST(Time, GatherAndReduceShareTheWire) {

@@ -24,7 +24,7 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
-#include <limits>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -38,6 +38,8 @@ namespace {
 /// longer than `enoughSeconds` together.
 constexpr int warmSteps = 2, mostSteps = 10, fewestSteps = 3;
 constexpr double enoughSeconds = 30;
+/// As targets take it (passes/Targets).
+constexpr double leastOverlap = -9;
 
 struct Sample {
   int function = 0, instruction = 0; // the first that is so
@@ -177,15 +179,42 @@ private:
   std::vector<std::pair<Sample *, InstructionTime>> marked;
 };
 
-/// Of optimizer steps, the least of each: as a whole, what the process' threads
-/// compute, and what clips and updates. And what other processes had of the
-/// thread's core in the fastest.
+/// Of an optimizer step: the whole, what the process' threads compute, what
+/// clips and updates, and what gathers copy on a CPU before they start. And
+/// what other processes had of the thread's core.
 struct StepSeconds {
-  double whole = std::numeric_limits<double>::infinity(), computed = whole,
-         updates = whole;
-  double lost = 0;
+  double whole = 0, computed = 0, updates = 0, copies = 0, lost = 0;
   bool isDisturbed() const { return lost > 0.05 * whole; }
 };
+
+/// The median of the steps in which no other process had the core: ranks wait
+/// for each other now and then in each, and in the fastest the least. Where all
+/// are disturbed the fastest, with the least of each of its parts.
+StepSeconds typicalStep(const std::vector<StepSeconds> &steps) {
+  std::vector<StepSeconds> quiet;
+  std::copy_if(steps.begin(), steps.end(), std::back_inserter(quiet),
+               [](const StepSeconds &step) { return !step.isDisturbed(); });
+  const bool none = quiet.empty();
+  const std::vector<StepSeconds> &from = none ? steps : quiet;
+  auto numberOf = [&](double StepSeconds::*part) {
+    std::vector<double> sorted;
+    for (const StepSeconds &step : from)
+      sorted.push_back(step.*part);
+    const auto at = none ? sorted.begin() : sorted.begin() + sorted.size() / 2;
+    std::nth_element(sorted.begin(), at, sorted.end());
+    return *at;
+  };
+  StepSeconds result;
+  for (auto part : {&StepSeconds::whole, &StepSeconds::computed,
+                    &StepSeconds::updates, &StepSeconds::copies})
+    result.*part = numberOf(part);
+  const auto fastest = std::min_element(
+      from.begin(), from.end(), [](const StepSeconds &a, const StepSeconds &b) {
+        return a.whole < b.whole;
+      });
+  result.lost = none ? fastest->lost : numberOf(&StepSeconds::lost);
+  return result;
+}
 
 double processSeconds() {
   timespec time = {};
@@ -202,25 +231,24 @@ double lostSeconds() {
   return 1e-9 * waited - (processSeconds() - threadSeconds());
 }
 
-double updateSeconds(const plan::Plan &plan, int stage,
-                     const InstructionTimes &times) {
-  double seconds = 0;
+/// Adds what a program's instructions took but its calls and collectives.
+void addParts(const plan::Plan &plan, int stage, const InstructionTimes &times,
+              StepSeconds &step) {
   const std::vector<ProgramRun> runs = runsOf(plan, stage);
   for (size_t run = 0; run < times.size(); ++run)
     for (const InstructionTime &time : times[run]) {
       const auto kind = runs[run].program.instructions[time.instruction].kind;
       if (kind == plan::ProgramInstructionKind::Optimizer ||
           kind == plan::ProgramInstructionKind::GradNorm)
-        seconds += time.end - time.begin;
+        step.updates += time.end - time.begin;
+      else if (kind == plan::ProgramInstructionKind::AllGather)
+        step.copies += time.end - time.begin;
     }
-  return seconds;
 }
 
 /// Runs optimizer steps that change no weight, since nothing is learnt at a
 /// rate of 0, and times what they do. Alternately operators are timed, and a
-/// step as a whole: the clocks of the former take time too. Of the latter the
-/// fastest counts: what else the machine does makes a step longer and never
-/// shorter.
+/// step as a whole: the clocks of the former take time too.
 StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
                       Samples &samples) {
   const plan::Plan &plan = input.plan;
@@ -236,7 +264,7 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
   };
   const std::vector<double> rates(plan.job.optimizer.groups.size(), 0.0);
   const Mesh &mesh = groups.mesh();
-  StepSeconds fastest;
+  std::vector<StepSeconds> steps;
   double sum = 0;
   for (int step = 0; step < warmSteps + 2 * mostSteps; ++step) {
     const bool counts = step >= warmSteps, single = counts && step % 2 == 0;
@@ -258,22 +286,25 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
     device.synchronize();
     const double seconds = wallSeconds() - begin;
     if (counts && !single) {
-      fastest.updates = std::min(fastest.updates,
-                                 updateSeconds(plan, executor.stage(), times));
-      fastest.computed =
-          std::min(fastest.computed, processSeconds() - computed);
-      if (seconds < fastest.whole) {
-        fastest.whole = seconds;
-        fastest.lost = std::max(0.0, lostSeconds() - before);
-      }
+      StepSeconds &own = steps.emplace_back();
+      own.whole = seconds;
+      own.computed = processSeconds() - computed;
+      own.lost = std::max(0.0, lostSeconds() - before);
+      addParts(plan, executor.stage(), times, own);
     }
-    // All ranks take as many steps.
-    sum = groups.gather({sum + seconds}).front();
+    // All ranks take as many steps, and wait for one that is disturbed.
+    double lost = counts && !single ? steps.back().lost : 0;
+    const std::vector<double> all = groups.gather({sum + seconds, lost});
+    sum = all.front();
+    for (size_t i = 1; i < all.size(); i += 2)
+      lost = std::max(lost, all[i]);
+    if (counts && !single)
+      steps.back().lost = lost;
     if (step >= warmSteps + 2 * fewestSteps && single && sum > enoughSeconds)
       break;
   }
   observe(nullptr);
-  return fastest;
+  return typicalStep(steps);
 }
 
 ordered_json describe(const plan::Plan &plan, const std::string &key,
@@ -302,7 +333,9 @@ ordered_json describe(const plan::Plan &plan, const std::string &key,
 /// The part of the collectives that computation hides on a CPU, as
 /// passes/Simulate counts it: a step without what computes, with the first
 /// gather and the last reduction, which have nothing beside them, waited for
-/// whole. Nothing where no collective has anything beside it.
+/// whole. Below 0 where all of them together take longer in a step than alone:
+/// ranks reach them at different times, and threads that exchange share the
+/// cores. Nothing where no collective has anything beside it.
 std::optional<double> overlapOf(const plan::Plan &plan,
                                 const ordered_json &collectives,
                                 double seconds) {
@@ -320,6 +353,8 @@ std::optional<double> overlapOf(const plan::Plan &plan,
     return std::nullopt;
   const double alone = all.front() + all.back();
   const double beside = std::accumulate(all.begin(), all.end(), 0.0) - alone;
+  if (seconds > alone + beside)
+    return std::max(1 - seconds / (alone + beside), leastOverlap);
   return std::clamp(1 - (seconds - alone) / beside, 0.0, 1.0);
 }
 
@@ -350,7 +385,8 @@ OfStages gatherStages(const plan::Plan &plan, Groups &groups,
     add(timed.seconds, timed.seconds >= 0);
   const int stage = groups.mesh().position({plan::pipelineAxis});
   for (int other = 0; other < plan.numStages(); ++other)
-    for (double number : {own.whole, own.computed, own.updates, own.lost})
+    for (double number :
+         {own.whole, own.computed, own.updates, own.copies, own.lost})
       sums.push_back(speaks && other == stage ? number : 0);
   std::vector<double> maxima;
   groups.combine(sums, maxima);
@@ -366,8 +402,8 @@ OfStages gatherStages(const plan::Plan &plan, Groups &groups,
     take(key, result.seconds);
   for (const auto &[name, timed] : collectives)
     take(name, result.alone);
-  for (int other = 0; other < plan.numStages(); ++other, at += 4)
-    result.steps.push_back({at[0], at[1], at[2], at[3]});
+  for (int other = 0; other < plan.numStages(); ++other, at += 5)
+    result.steps.push_back({at[0], at[1], at[2], at[3], at[4]});
   return result;
 }
 
@@ -416,11 +452,9 @@ ordered_json timeDrive(const plan::Plan &plan, Groups &groups) {
 }
 
 ordered_json describe(const StepSeconds &step, double computed) {
-  return {{"step_seconds", step.whole},
-          {"operator_seconds", computed},
-          {"update_seconds", step.updates},
-          {"process_seconds", step.computed},
-          {"lost_seconds", step.lost}};
+  return {{"step_seconds", step.whole},       {"operator_seconds", computed},
+          {"update_seconds", step.updates},   {"copy_seconds", step.copies},
+          {"process_seconds", step.computed}, {"lost_seconds", step.lost}};
 }
 
 } // namespace
@@ -464,7 +498,7 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
   if (device.device().is_cpu()) {
     // Between other processes a step takes at least what its threads compute.
     const double seconds = (step.isDisturbed() ? step.computed : step.whole) -
-                           computed[slowest] - step.updates;
+                           computed[slowest] - step.updates - step.copies;
     if (const auto overlap = overlapOf(plan, collectives, seconds))
       result["overlap"] = *overlap;
     if (step.isDisturbed() && groups.rank() == 0)
