@@ -72,8 +72,8 @@ public:
       candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
     }
     candidate.holdsOutputs = job.getHoldOutputs();
-    readScript();
     const frameworks::Kernels kernels = kernelsOf(module);
+    readScript(kernels);
     candidate.compiled = kernels.compiled || job.getCompileAttr();
     candidate.compiledWhole =
         job.getCompileAttr() &&
@@ -92,8 +92,14 @@ public:
   }
 
 private:
-  void readScript() {
+  void readScript(const frameworks::Kernels &kernels) {
     const ScriptTraits script = scriptOf(module);
+    // Trainers with models of their own make them on the meta device.
+    if (kernels.transformers && !script.loadsShards)
+      candidate.loading =
+          script.loadsWhole || framework.kind() == FrameworkKind::Fsdp1
+              ? Candidate::Loading::ByUnit
+              : Candidate::Loading::ByParameter;
     candidate.reentrantCheckpoints = script.reentrant;
     PreferenceStep &preference = candidate.preference;
     if (script.reference == "second")

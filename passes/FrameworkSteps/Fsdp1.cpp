@@ -78,13 +78,18 @@ protected:
         hostBytes += flat.stored + flat.states + flat.kept;
         continue;
       }
-      engine.alloc(Holding::Parameters, flat.stored);
       if (candidate.update->habits.paged)
         pagedBytes += flat.states;
       else
         engine.alloc(Holding::Optimizer, flat.states);
       const RecordingPause firstStep(engine); // has none yet
       engine.alloc(Holding::Gradients, flat.kept, keptPool(flat));
+    }
+    if (!candidate.offloadParameters) {
+      std::vector<int64_t> stored;
+      for (const Flat &flat : flats)
+        stored.push_back(flat.stored);
+      allocateShards(stored);
     }
     if (hasSecond())
       for (size_t u = 0; u < flats.size(); ++u)

@@ -47,6 +47,8 @@ protected:
   static constexpr int allReduced = 4; // the all-reduce in flight
 
   void allocatePersistent() override {
+    if (!candidate.offloadParameters)
+      allocateShards();
     for (size_t u = 0; u < layout.units.size(); ++u) {
       const UnitSizes &unit = layout.units[u];
       const int index = static_cast<int>(u);
@@ -56,8 +58,6 @@ protected:
             unit.shardGradient ? unit.shardGradient : unit.reduceOutput;
         continue;
       }
-      engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
-                   partsOf(index, &UnitParts::stored));
       pagedBytes += unit.pagedBytes;
       if (candidate.offloadOptimizer)
         hostBytes += unit.stateBytes;

@@ -192,6 +192,11 @@ struct Candidate {
   /// transformers' Trainer does not).
   bool holdsOutputs = false;
   PreferenceStep preference;
+  /// What was on the device before the shards: the allocator keeps its blocks.
+  /// AsShards: nothing; ByUnit: a unit's parameters, moved there to be sharded;
+  /// ByParameter: each alone, as rank 0 broadcasts it.
+  enum class Loading : uint8_t { AsShards, ByUnit, ByParameter };
+  Loading loading = Loading::AsShards;
   std::string torchVersion = "2.15", accelerateVersion = "1.15";
 };
 

@@ -150,6 +150,12 @@ protected:
   void castGradientsOf(int unit, int64_t from, int64_t to);
   /// All of them.
   void freeAllGradients();
+  //===--- What loading leaves (Loading.cpp) ------------------------------===//
+
+  /// The shards on the device; records them and what loading makes beside them.
+  /// `flats`: bytes of the flat parameter's shard by unit, or none: each
+  /// parameter is sharded by itself.
+  void allocateShards(const std::vector<int64_t> &flats = {});
   /// A step was run before this one.
   bool warm = false;
 
@@ -161,6 +167,11 @@ protected:
   Picoseconds optimizer = 0, recomputed = 0;
 
 private:
+  std::vector<int> loadingOrder() const;
+  void recordUnit(int unit, const std::vector<int64_t> &flats);
+  void recordBuckets(const std::vector<int64_t> &tensors);
+  void recordBroadcasts();
+  int64_t wholeBytes(int parameter) const;
   void runMicroBatch();
   int64_t returnOutputs();
   void allocateReference();

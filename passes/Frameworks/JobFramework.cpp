@@ -49,6 +49,8 @@ ScriptTraits scriptOf(mlir::ModuleOp module) {
     script.reference = reference.getValue().str();
   script.scoresFirst = attr.contains("scores_first");
   script.scoresItself = attr.contains("scores_itself");
+  script.loadsShards = attr.contains("loads_shards");
+  script.loadsWhole = attr.contains("loads_whole");
   script.logProbabilities = attr.contains("log_probabilities");
   script.wholeLogProbabilities = attr.contains("whole_log_probabilities");
   if (auto bytes = attr.getAs<IntegerAttr>("generation_bytes"))
@@ -68,6 +70,8 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script) {
   if (script.generationBytes)
     values.push_back(b.getNamedAttr(
         "generation_bytes", b.getI64IntegerAttr(script.generationBytes)));
+  flag("loads_shards", script.loadsShards);
+  flag("loads_whole", script.loadsWhole);
   flag("log_probabilities", script.logProbabilities);
   if (!script.reference.empty())
     values.push_back(

@@ -38,6 +38,11 @@ struct ScriptTraits {
   /// Autocast is all that casts: the framework that shards has no policy of
   /// dtypes (transformers' own sharding without fsdp_mixed_precision).
   bool autocastAlone = false;
+  /// Each rank has the whole model on the host and moves a unit to the device
+  /// to shard it (no fsdp_cpu_ram_efficient_loading).
+  bool loadsWhole = false;
+  /// It is loaded as shards (transformers' own sharding).
+  bool loadsShards = false;
 };
 /// On a sharding.job: a dictionary of the above, where they are not the
 /// defaults.

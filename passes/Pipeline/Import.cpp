@@ -108,6 +108,11 @@ private:
                               script.trainer == TrainerKind::Grpo;
     traits.wholeLogProbabilities = script.wholeLogProbabilities;
     traits.generationBytes = options.generationBytes;
+    const bool shardsModules = framework.kind() == FrameworkKind::Fsdp1 ||
+                               framework.kind() == FrameworkKind::Fsdp2;
+    traits.loadsShards = shardsModules && *script.ownShards;
+    traits.loadsWhole = shardsModules && !*script.ownShards &&
+                        !accelerate.cpuRamEfficientLoading.value;
     const PrecisionPolicy &policy = job.precision.value;
     traits.autocastAlone = *script.ownShards && policy.autocast &&
                            !policy.param &&

@@ -33,6 +33,10 @@ WRAPPERS = {
         **COMMON, "fsdp_version": 1, "fsdp_sharding_strategy": "FULL_SHARD",
         "fsdp_backward_prefetch": "BACKWARD_PRE", "fsdp_use_orig_params": True,
         "fsdp_sync_module_states": True}},
+    # What rank 0 has is broadcast, as accelerate's questions have it by default.
+    "fsdp2-efficient": {"distributed_type": "FSDP", "fsdp_config": {
+        **COMMON, "fsdp_version": 2, "fsdp_reshard_after_forward": True,
+        "fsdp_cpu_ram_efficient_loading": True}},
     "ddp": {"distributed_type": "MULTI_GPU"},
 }
 
@@ -79,13 +83,15 @@ MODELS = {
     "full-lora": job(LLAMA_1B, 2048, 4, weights="bfloat16", lora=(8, ATTENTION)),
     "full-foreach": job(LLAMA_1B, 8192, 4, optim="adamw_torch",
                         gradient_checkpointing=True),
+    "full-checkpoints": job(LLAMA_1B, 4096, 4, gradient_checkpointing=True),
     "full-8b": job(LLAMA_8B, 8192, 2, gradient_checkpointing=True),
 }
 JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
         for wrapper, models in (
             ("fsdp2", [m for m in MODELS if not m.startswith("short")]),
+            ("fsdp2-efficient", ("full-checkpoints", "full-amp")),
             ("fsdp1", ("amp", "bf16", "tied", "checkpointing", "full-amp",
-                       "full-foreach")),
+                       "full-foreach", "full-checkpoints")),
             ("ddp", ("amp", "bf16", "tied", "lora", "full-amp",
                      "full-accumulation", "full-foreach")),
             ("zero1", ("short", "bf16")),
@@ -100,7 +106,9 @@ JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
         for model in models}
 # Of the suite; the others by --all.
 CHOSEN = ("fsdp2-full-amp", "fsdp2-full-accumulation", "fsdp2-full-8b",
-          "fsdp1-checkpointing", "fsdp1-full-amp", "ddp-full-foreach",
+          "fsdp2-full-checkpoints", "fsdp2-efficient-full-checkpoints",
+          "fsdp1-checkpointing", "fsdp1-full-amp", "fsdp1-full-checkpoints",
+          "ddp-full-foreach",
           "zero2-short", "zero3-short-foreach")
 STEPS, SETTLED = 4, 2
 # Of the backward of a layer in stage 3, not explained yet.
