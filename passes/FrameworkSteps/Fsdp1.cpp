@@ -101,8 +101,12 @@ protected:
   static bool inPlace(const Flat &flat) {
     return !flat.shardReduced && !flat.shardGradient;
   }
+  /// Autograd runs a backward on the stream of its forward, and views of the
+  /// flat parameter are made on the stream that gathers it (_unshard of
+  /// torch/distributed/fsdp/_runtime_utils.py).
+  static constexpr Pool flatGradientPool = Pool::Gather;
   static Pool keptPool(const Flat &flat) {
-    return inPlace(flat) ? Pool::Compute : Pool::Reduce;
+    return inPlace(flat) ? flatGradientPool : Pool::Reduce;
   }
   void freeKept(const Flat &flat) {
     engine.free(Holding::Gradients, flat.kept, keptPool(flat));
@@ -333,7 +337,7 @@ protected:
     // The views of the flat parameter: their gradients become one tensor.
     const bool first = !accumulates();
     if (first) {
-      engine.alloc(Holding::Gradients, flat.gradient);
+      engine.alloc(Holding::Gradients, flat.gradient, flatGradientPool);
       engine.overhead(layout.copyTime(2 * static_cast<double>(flat.gradient)),
                       Cause::Reduce);
       freeGradientsOf(u, unit.gradients);
@@ -347,8 +351,8 @@ protected:
                                        engine.clock(Lane::Compute),
                                        static_cast<double>(flat.gradient));
     if (!inPlace(flat)) {
-      engine.deferFree(Holding::Gradients, flat.gradient);
-      engine.retainUntilEvent(Pool::Compute, flat.gradient);
+      engine.deferFree(Holding::Gradients, flat.gradient, flatGradientPool);
+      engine.retainUntilEvent(flatGradientPool, flat.gradient);
     }
     if (layout.replicas.ranks > 1)
       done = engine.transfer(Lane::Reduce, Wire::Replicate, t.allReduce, done,

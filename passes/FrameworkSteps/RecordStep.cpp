@@ -176,8 +176,13 @@ void StepRun::takeGradient(int call, int parameter, int &tensor) {
     kept = std::exchange(tensor, -1);
   } else {
     int sum = -1;
+    // Autograd sums on the stream of who takes the sum: views of FSDP1's flat
+    // parameter, which are made where it is gathered (InputBuffer::add).
     if (layout.sumsApart(parameter))
-      sum = recorder.make(layout.freshGradientBytes(parameter), poolOf(call));
+      sum = recorder.make(layout.freshGradientBytes(parameter),
+                          candidate.executor == FrameworkKind::Fsdp1
+                              ? Pool::Gather
+                              : poolOf(call));
     recorder.drop(tensor);
     if (sum >= 0) {
       recorder.drop(kept);

@@ -78,11 +78,11 @@ TOLERANCE = 16 * 1024
 # are computed again.
 FULL_TOLERANCE = 128 * 1024
 FULL_RESERVED = 0.01
-# Adafactor's lists, one expert after the other, and FSDP1's flat gradients.
+# Adafactor's lists, one expert after the other; FSDP1's flat gradients, which are not
+# there for long where collectives end at once.
 KNOWN_RESERVED = {"full-glm4-ckpt": 0.061, "full-llama3b-adafactor": 0.1, "full-qwen2moe-bf16": 0.1,
                   "full-bert-large-amp": 0.03, "full-moe-amp-ckpt": 0.012,
-                  "fsdp2-full-foreach": 0.011, "fsdp1-full-amp": 0.015,
-                  "fsdp1-full-checkpoints": 0.014, "fsdp1-full-foreach": 0.015}
+                  "fsdp2-full-foreach": 0.011, "fsdp1-full-checkpoints": 0.011}
 # What blocks have above their tensors, or miss, where the allocator is asked in a
 # slightly different order.
 RESTS = 2_150_000
