@@ -479,21 +479,47 @@ void SettingsReader::readDistribution() {
   row("deepspeed", zero->value->text, "");
 }
 
+void SettingsReader::takeCount(Setting<std::optional<int64_t>> &setting,
+                               const char *name) {
+  if (const std::optional<int64_t> count = integer(name); count && *count > 0)
+    set(setting, count, name, std::to_string(*count));
+}
+
+/// Without samples that are held out nothing is evaluated, and with them only
+/// at steps or by a strategy (_configure_save_and_eval_strategy of
+/// axolotl/core/builders/base.py); evals_per_epoch become steps, and a batch
+/// that is not written is the micro-batch (normalize_config of
+/// axolotl/utils/config).
+void SettingsReader::readAxolotlEvaluation() {
+  const yaml::Node *held = value("test_datasets");
+  const std::string eval = text("eval_strategy");
+  settings.evaluates = (number("val_set_size").value_or(0) > 0 ||
+                        (held && held->isSequence() && !held->items.empty())) &&
+                       (number("eval_steps").value_or(0) > 0 ||
+                        number("evals_per_epoch").value_or(0) > 0 ||
+                        (!eval.empty() && eval != "no"));
+  if (settings.evaluates)
+    takeCount(settings.evalBatch, "eval_batch_size");
+  takeCount(settings.collectiveTimeout, "ddp_timeout");
+  const bool saves = text("save_strategy") != "no" ||
+                     number("save_steps").value_or(0) > 0 ||
+                     number("saves_per_epoch").value_or(0) > 0;
+  settings.savesStates = !truth("save_only_model") && saves;
+}
+
 void SettingsReader::checkEvaluation() {
-  if (!hasScript || recipe.reader() == Reader::Axolotl)
+  if (!hasScript)
     return;
+  if (recipe.reader() == Reader::Axolotl)
+    return readAxolotlEvaluation();
   const std::string eval = text("eval_strategy"), save = text("save_strategy");
   settings.evaluates = (!eval.empty() && eval != "no") || truth("do_eval") ||
                        truth("eval_on_start");
-  auto take = [&](Setting<std::optional<int64_t>> &setting, const char *name) {
-    if (const std::optional<int64_t> count = integer(name); count && *count > 0)
-      set(setting, count, name, std::to_string(*count));
-  };
   if (settings.evaluates) {
-    take(settings.evalBatch, "per_device_eval_batch_size");
+    takeCount(settings.evalBatch, "per_device_eval_batch_size");
     readPredictions();
   }
-  take(settings.collectiveTimeout, "ddp_timeout");
+  takeCount(settings.collectiveTimeout, "ddp_timeout");
   settings.savesStates = !truth("save_only_model") && save != "no";
   if (truth("load_best_model_at_end") && save != "best" && eval != save)
     error("conflicting-arguments", "load_best_model_at_end",

@@ -72,6 +72,8 @@ private:
   void readDistribution();
   void readAccelerator();
   void checkEvaluation();
+  void readAxolotlEvaluation();
+  void takeCount(Setting<std::optional<int64_t>> &setting, const char *name);
   void readPredictions();
   void checkDataLoader();
 

@@ -399,6 +399,38 @@ TEST_F(Scripts, axolotlIsRead) {
   EXPECT_EQ(job->script.loadDtype.value, plan::DType::BF16);
 }
 
+/// Phases read the batch and whether anything is evaluated at all.
+TEST_F(Scripts, axolotlSaysWhatItEvaluates) {
+  inputs.processes = 2;
+  auto read = [&](const std::string &more) {
+    inputs.config =
+        write("ax.yaml", "base_model: m\nmicro_batch_size: 2\n"
+                         "gradient_accumulation_steps: 1\nsequence_len: 4096\n"
+                         "optimizer: adamw_torch_fused\nlearning_rate: 1e-5\n"
+                         "bf16: true\n" +
+                             more);
+    auto job = load();
+    EXPECT_TRUE(job) << codes(engine);
+    return job ? job->script : ScriptSettings();
+  };
+  const std::string held = "val_set_size: 0.05\n";
+  const ScriptSettings all = read(held + "evals_per_epoch: 4\n"
+                                         "eval_batch_size: 16\n"
+                                         "ddp_timeout: 7200\n");
+  EXPECT_TRUE(all.evaluates && all.savesStates);
+  EXPECT_EQ(all.evalBatch.value, 16);
+  EXPECT_EQ(all.collectiveTimeout.value, 7200);
+  EXPECT_FALSE(read("").collectiveTimeout.value);
+  EXPECT_FALSE(read("").evaluates);
+  EXPECT_FALSE(read("eval_steps: 10\n").evaluates) << "nothing is held out";
+  EXPECT_FALSE(read(held).evaluates) << "TrainingArguments' default";
+  EXPECT_FALSE(read(held + "eval_strategy: \"no\"\n").evaluates);
+  EXPECT_TRUE(read(held + "eval_strategy: epoch\n").evaluates);
+  EXPECT_FALSE(read(held + "eval_steps: 10\n").evalBatch.value)
+      << "the micro-batch";
+  EXPECT_FALSE(read("save_only_model: true\n").savesStates);
+}
+
 TEST_F(Scripts, llamaFactoryIsRead) {
   inputs.config =
       write("lf.yaml", "model_name_or_path: m\nstage: sft\n"
