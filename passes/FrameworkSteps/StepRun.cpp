@@ -375,6 +375,22 @@ std::vector<int64_t> StepRun::partsOfLists(int64_t bytes) const {
         parts.push_back(own);
         bytes -= own;
       }
+  // What one parameter's update takes is tensors of its size.
+  const UpdateRule &rule = candidate.update;
+  const plan::UpdateCost &cost = rule->cost(candidate.optimizer);
+  int64_t largest = 0;
+  for (const UnitParts &unit : layout.parts)
+    for (size_t i = 0; i < unit.own.size(); ++i) {
+      const int64_t item = plan::itemSize(
+          layout.dtypes().gradient(model.parameters[unit.trained[i]]));
+      largest = std::max(
+          largest, cost.inF32 && item < plan::itemSize(plan::DType::F32)
+                       ? unit.own[i] / item * plan::itemSize(plan::DType::F32)
+                       : unit.own[i]);
+    }
+  if (!rule->description || !rule->description->matmulBytes)
+    for (; largest > 0 && bytes >= largest; bytes -= largest)
+      parts.push_back(largest);
   if (bytes > 0)
     parts.push_back(bytes);
   return parts;
