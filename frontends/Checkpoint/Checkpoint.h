@@ -59,7 +59,8 @@ const char *toString(PartFormat format); // "by-name"
 
 /// Whose a folder is.
 enum class FolderFormat {
-  AccelRun,
+  AccelRun,    // one checkpoint
+  AccelRunOut, // a run's folder, with its checkpoints
   Accelerate,
   Deepspeed,
   HuggingFace,
@@ -70,6 +71,17 @@ enum class FolderFormat {
 };
 const char *toString(FolderFormat format); // "accel-run"
 
+/// What lies beside weights and an optimizer, as a file's name says.
+enum class Beside {
+  Nothing,
+  RandomStates,
+  Schedule,
+  Sampler,
+  Script,
+  Scaler,
+  Tag
+};
+
 struct ZeroFile; // Zero.h
 
 /// One file or folder of the checkpoint.
@@ -77,6 +89,7 @@ struct Part {
   std::string path; // inside of the checkpoint; "." is the whole
   PartFormat format = PartFormat::ByName;
   std::string meaning;
+  Beside beside = Beside::Nothing;
   int64_t bytes = 0; // on the disk
   std::vector<Tensor> tensors;
   int64_t objects = 0; // values that are no tensors

@@ -25,29 +25,36 @@ constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
 /// What a file is by its name, where that is all that is read of it.
 struct KnownName {
   std::string_view begin, end, meaning;
+  Beside beside = Beside::Nothing;
 };
 constexpr KnownName knownNames[] = {
-    {"random_states_", ".pkl", "random states of a rank (Accelerate)"},
-    {"rng_state", ".pth", "random states of a rank (Trainer)"},
-    {"scheduler", ".bin", "learning-rate schedule (Accelerate)"},
-    {"scheduler", ".pt", "learning-rate schedule (Trainer)"},
-    {"sampler", ".bin", "position of a sampler (Accelerate)"},
-    {"dl_state_dict", ".bin", "position of a data loader (Accelerate)"},
-    {"custom_checkpoint_", ".pkl", "an object of the script (Accelerate)"},
-    {"scaler", ".pt", "loss scaler"},
+    {"random_states_", ".pkl", "random states of a rank (Accelerate)",
+     Beside::RandomStates},
+    {"rng_state", ".pth", "random states of a rank (Trainer)",
+     Beside::RandomStates},
+    {"scheduler", ".bin", "learning-rate schedule (Accelerate)",
+     Beside::Schedule},
+    {"scheduler", ".pt", "learning-rate schedule (Trainer)", Beside::Schedule},
+    {"sampler", ".bin", "position of a sampler (Accelerate)", Beside::Sampler},
+    {"dl_state_dict", ".bin", "position of a data loader (Accelerate)",
+     Beside::Sampler},
+    {"custom_checkpoint_", ".pkl", "an object of the script (Accelerate)",
+     Beside::Script},
+    {"scaler", ".pt", "loss scaler", Beside::Scaler},
     {"mp_rank_", "_model_states.pt", "weights of a DeepSpeed rank"},
     {"zero_pp_rank_", "_model_states.pt", "weights of a ZeRO 3 rank"},
     {"zero_pp_rank_", "_optim_states.pt", "optimizer states of a ZeRO rank"},
     {"bf16_zero_pp_rank_", "_optim_states.pt",
      "optimizer states of a ZeRO rank"},
-    {"latest", "", "DeepSpeed's newest tag"}};
+    {"latest", "", "DeepSpeed's newest tag", Beside::Tag}};
 
-std::string_view meaningOf(std::string_view name) {
+/// Null for a name that says nothing.
+const KnownName *knownName(std::string_view name) {
   for (const KnownName &known : knownNames)
     if (name.starts_with(known.begin) && name.ends_with(known.end) &&
         (!known.end.empty() || name == known.begin))
-      return known.meaning;
-  return {};
+      return &known;
+  return nullptr;
 }
 
 /// Token files end in .bin too; torch's begin like a zip, or a pickle's
@@ -130,7 +137,10 @@ private:
     const uintmax_t size = fs::file_size(path, failed);
     part.bytes = failed ? 0 : int64_t(size);
     names.insert(name);
-    part.meaning = meaningOf(name);
+    if (const KnownName *known = knownName(name)) {
+      part.meaning = known->meaning;
+      part.beside = known->beside;
+    }
     if (isZeroName(name)) {
       if (part.meaning.empty())
         part.meaning = "states of a layer or an expert (DeepSpeed)";
@@ -273,6 +283,19 @@ private:
     return true;
   }
 
+  /// Of a folder that accel-run writes to; a checkpoint is a folder of it.
+  std::optional<std::string> newestOfRun() {
+    std::set<std::string> steps; // step-00000200: by their names, in order
+    for (const Part &part : result.parts)
+      if (part.runShard && part.path.starts_with("step-"))
+        steps.insert(fs::path(part.path).begin()->string());
+    if (steps.empty())
+      return std::nullopt;
+    return "a run's folder of accel-run, " + std::to_string(steps.size()) +
+           (steps.size() == 1 ? " checkpoint" : " checkpoints") +
+           ", the newest in " + printablePath(*steps.rbegin());
+  }
+
   bool recognise() {
     if (ours)
       return as(FolderFormat::AccelRun, "a checkpoint of accel-run");
@@ -293,6 +316,8 @@ private:
     if (hasPart(".", PartFormat::TorchDcp))
       return as(FolderFormat::TorchDcp,
                 "a checkpoint of torch.distributed.checkpoint");
+    if (auto newest = newestOfRun())
+      return as(FolderFormat::AccelRunOut, *newest);
     if (exists("trainer_state.json"))
       return as(FolderFormat::Trainer, "a checkpoint of transformers' Trainer");
     if (hasPart("", PartFormat::Safetensors) && exists("config.json"))
@@ -331,6 +356,8 @@ const char *toString(FolderFormat format) {
   switch (format) {
   case FolderFormat::AccelRun:
     return "accel-run";
+  case FolderFormat::AccelRunOut:
+    return "accel-run-out";
   case FolderFormat::Accelerate:
     return "accelerate";
   case FolderFormat::Deepspeed:

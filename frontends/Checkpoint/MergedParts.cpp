@@ -51,14 +51,18 @@ private:
 
   bool takeParts() {
     bool zero = false;
+    const Part *newest = nullptr; // parts stand in the order of their paths
+    for (const Part &part : read.parts)
+      if (part.runShard)
+        newest = &part;
+    if (newest)
+      return refuse(
+          "holds shards of accel-run in a folder of it",
+          "name that folder: DIR/" +
+              printablePath(
+                  std::filesystem::path(newest->path).parent_path().string()));
     for (const Part &part : read.parts) {
       zero |= part.zero != nullptr;
-      if (part.runShard)
-        return refuse(
-            "holds shards of accel-run in a folder of it",
-            "merge that folder: DIR/" +
-                printablePath(
-                    std::filesystem::path(part.path).parent_path().string()));
       if (!part.zero && !take(part))
         return false;
     }

@@ -244,9 +244,12 @@ private:
   /// Accelerate's and the Trainer's files that are known by their names alone.
   void leaveBehind() {
     for (const Part &part : read.parts)
-      if (part.format == PartFormat::ByName && part.path != "scaler.pt" &&
-          part.path != "latest")
-        trained.leftBehind[part.meaning].push_back(part.path);
+      if (part.format == PartFormat::ByName && part.beside != Beside::Scaler &&
+          part.beside != Beside::Tag) {
+        LeftBehind &left = trained.leftBehind[part.meaning];
+        left.what = part.beside;
+        left.files.push_back(part.path);
+      }
   }
 
   const Checkpoint &read;

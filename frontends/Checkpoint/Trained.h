@@ -26,6 +26,12 @@ struct TrainedParameter {
   std::map<std::string, const Tensor *> states; // by name: "exp_avg"
 };
 
+/// Files that are there and go on nowhere.
+struct LeftBehind {
+  Beside what = Beside::Nothing;
+  std::vector<std::string> files;
+};
+
 struct Trained {
   std::map<std::string, TrainedParameter> parameters;
   /// Steps of the optimizer; none where it keeps no states, and says none.
@@ -35,9 +41,8 @@ struct Trained {
   std::optional<int64_t> samples;
   /// Of torch's GradScaler, where there is one.
   std::optional<LossScale> scale;
-  /// What is there and goes on nowhere: "random states of a rank
-  /// (Accelerate)" -> its files.
-  std::map<std::string, std::vector<std::string>> leftBehind;
+  /// By their meaning: "random states of a rank (Accelerate)".
+  std::map<std::string, LeftBehind> leftBehind;
   Merged owner; // of tensors that no file holds as one
 };
 

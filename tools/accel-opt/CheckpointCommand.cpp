@@ -91,11 +91,11 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
 /// "random states of a rank (random_states_0.pkl and 1 more)"
 std::string leftBehindText(const checkpoint::Trained &trained) {
   std::string text;
-  for (const auto &[meaning, files] : trained.leftBehind)
+  for (const auto &[meaning, left] : trained.leftBehind)
     text += (text.empty() ? "" : ", ") + meaning.substr(0, meaning.find(" (")) +
-            " (" + printablePath(files.front()) +
-            (files.size() > 1
-                 ? " and " + std::to_string(files.size() - 1) + " more)"
+            " (" + printablePath(left.files.front()) +
+            (left.files.size() > 1
+                 ? " and " + std::to_string(left.files.size() - 1) + " more)"
                  : ")");
   return text;
 }
@@ -105,7 +105,10 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
                         const std::string &output,
                         const DiagnosticEngine &engine) {
   using Json = nlohmann::ordered_json;
-  Json json = nullptr;
+  Json json = nullptr, leftBehind = Json::object();
+  if (trained)
+    for (const auto &[meaning, left] : trained->leftBehind)
+      leftBehind[meaning] = left.files;
   if (converted)
     json = {{"folder", output},
             {"parameters", converted->parameters},
@@ -113,7 +116,7 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
             {"steps", converted->steps},
             {"bytes", converted->bytes},
             {"files", converted->files},
-            {"left_behind", trained->leftBehind}};
+            {"left_behind", leftBehind}};
   if (converted && trained->samples)
     json["samples"] = *trained->samples;
   return "{\"converted\": " +
@@ -139,7 +142,7 @@ int convert(const std::string &folder, const std::string &output,
   // The plan's own is written.
   if (trained && arguments.to == Resumer::Accelerate)
     std::erase_if(trained->leftBehind, [](const auto &left) {
-      return left.first.starts_with("learning-rate schedule");
+      return left.second.what == checkpoint::Beside::Schedule;
     });
   if (trained) {
     int64_t bytes = 0;
