@@ -44,6 +44,17 @@ std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
                                       const std::function<void(int64_t)> &done,
                                       DiagnosticEngine &diagnostics);
 
+/// Writes the folder that DeepSpeed's load_checkpoint reads under ZeRO 1 and 2
+/// on `ranks` ranks. `plan` says the groups of the optimizer, the other names
+/// of tied parameters, and whether the engine is in bf16, after which it names
+/// its files. Reports and returns nothing where that fails, or a weight or a
+/// state is not in float32.
+std::optional<Converted> convertToZero(const Trained &trained,
+                                       const plan::Plan &plan, int64_t ranks,
+                                       const std::string &output,
+                                       const std::function<void(int64_t)> &done,
+                                       DiagnosticEngine &diagnostics);
+
 } // namespace accel::checkpoint
 
 #endif // ACCEL_FRONTENDS_CHECKPOINT_CONVERT_H

@@ -7,9 +7,8 @@
 #include "frontends/Checkpoint/DcpWriter.h"
 #include "frontends/Checkpoint/PickleWriter.h"
 #include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/Checkpoint/TorchOptimizer.h"
 #include "frontends/Checkpoint/TorchZip.h"
-#include "runtime/plan/LearningRate.h"
-#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Plan.h"
 
 #include <cerrno>
@@ -143,34 +142,11 @@ private:
                       "; groups of adamw are written",
                   "convert without --plan, and fill the groups in torch");
     for (size_t g = 0; g < options.groups.size(); ++g) {
-      const double base = options.groups[g].lr;
-      auto value = [&](const char *key,
-                       const std::function<void(PickleWriter &)> &write) {
+      auto value = [&](const char *key, const WriteValue &write) {
         states.push_back(
             valueItem({optimizer, "param_groups", int64_t(g), key}, write));
       };
-      auto flag = [&](const char *key, bool is) {
-        value(key, [&](PickleWriter &out) { out.boolean(is); });
-      };
-      auto number = [&](const char *key, double is) {
-        value(key, [&](PickleWriter &out) { out.real(is); });
-      };
-      number("lr", rate(base));
-      number("initial_lr", base); // of torch's schedulers
-      number("weight_decay", options.groups[g].weightDecay);
-      number("eps", plan::numberOf(options, "eps"));
-      value("betas", [&](PickleWriter &out) {
-        out.mark();
-        for (size_t i = 0; i < 2; ++i)
-          out.real(plan::numberOf(options, "betas", i));
-        out.tuple();
-      });
-      for (const char *key :
-           {"amsgrad", "maximize", "capturable", "differentiable"})
-        flag(key, false);
-      flag("decoupled_weight_decay", true);
-      for (const char *key : {"foreach", "fused"})
-        value(key, [](PickleWriter &out) { out.none(); });
+      groupOptions(*plan, g, converted.steps, value);
       value("params", [&](PickleWriter &out) {
         out.emptyList();
         out.mark();
@@ -181,11 +157,6 @@ private:
       });
     }
     return true;
-  }
-
-  /// The rate of the next step.
-  double rate(double base) const {
-    return plan::learningRate(plan->job.schedule, base, converted.steps);
   }
 
   /// A file of torch.save with a dictionary of numbers.
@@ -208,33 +179,13 @@ private:
     return false;
   }
 
-  /// LambdaLR of torch, which all schedules of transformers are. Accelerate
-  /// steps a schedule as often as there are processes.
+  /// Accelerate steps a schedule as often as there are processes.
   bool writeSchedule(const std::string &folder) {
-    auto rates = [&](PickleWriter &out, const char *key, bool base) {
-      out.text(key);
-      out.emptyList();
-      out.mark();
-      for (const plan::OptimizerGroup &group : plan->job.optimizer.groups)
-        out.real(base ? group.lr : rate(group.lr));
-      out.appends();
-    };
-    return writeValues(
-        (fs::path(folder) / "scheduler.bin").string(), [&](PickleWriter &out) {
-          const int64_t steps = converted.steps * plan->ranks();
-          out.text("last_epoch");
-          out.integer(steps);
-          out.text("_step_count");
-          out.integer(steps + 1);
-          rates(out, "base_lrs", true);
-          rates(out, "_last_lr", false);
-          out.text("lr_lambdas");
-          out.emptyList();
-          out.mark();
-          for (size_t g = 0; g < plan->job.optimizer.groups.size(); ++g)
-            out.none();
-          out.appends();
-        });
+    return writeValues((fs::path(folder) / "scheduler.bin").string(),
+                       [&](PickleWriter &out) {
+                         scheduleState(out, *plan, converted.steps,
+                                       converted.steps * plan->ranks());
+                       });
   }
 
   bool writeScale(const std::string &folder) {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/DcpWriter.h"
-#include "frontends/Checkpoint/BoxWriter.h"
 #include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/OrderedReader.h"
 #include "frontends/Checkpoint/PickleWriter.h"
 #include "frontends/Checkpoint/TorchZip.h"
 
@@ -33,32 +33,15 @@ std::string nameOf(const std::vector<DcpKey> &path) {
   return name;
 }
 
-/// Where in the tensor the elements of a piece begin, if they stand behind each
-/// other there.
-std::optional<int64_t> runOf(const Tensor &tensor, const Piece &piece) {
-  const std::vector<int64_t> &shape =
-      piece.view.empty() ? tensor.shape : piece.view;
-  int64_t begin = 0, stride = 1;
-  bool whole = true; // all dimensions behind this one are
-  for (size_t i = shape.size(); i-- > 0;) {
-    if (!whole && piece.sizes[i] > 1)
-      return std::nullopt;
-    whole &= piece.sizes[i] == shape[i];
-    begin += piece.offsets[i] * stride;
-    stride *= shape[i];
-  }
-  return begin;
-}
-
 class DcpFolder {
 public:
   DcpFolder(const std::vector<DcpItem> &items, const std::string &folder,
             const std::function<void(int64_t)> &done,
             DiagnosticEngine &diagnostics)
-      : items(items), path((fs::path(folder) / shardName).string()),
-        scratch((fs::path(folder) / "scratch").string()), done(done),
-        diagnostics(diagnostics), reader(diagnostics), folder(folder),
-        file(path, O_WRONLY | O_CREAT | O_EXCL) {}
+      : items(items), path((fs::path(folder) / shardName).string()), done(done),
+        diagnostics(diagnostics),
+        reader((fs::path(folder) / "scratch").string(), diagnostics),
+        folder(folder), file(path, O_WRONLY | O_CREAT | O_EXCL) {}
 
   bool run() {
     if (!file.good())
@@ -91,7 +74,7 @@ private:
           if (!item.tensor)
             return take(
                 {reinterpret_cast<const char *>(&*item.number), sizeof(float)});
-          return readInOrder(*item.tensor, [&](std::string_view some) {
+          return reader.read(*item.tensor, [&](std::string_view some) {
             written += int64_t(some.size());
             done(written);
             return take(some);
@@ -101,59 +84,6 @@ private:
       return !diagnostics.hasErrors() ? failedToWrite(path) : false;
     places.push_back({at, *length});
     at += *length;
-    return true;
-  }
-
-  /// The elements in the order of the tensor: of pieces that are runs as they
-  /// come, else by a file beside.
-  bool readInOrder(const Tensor &tensor, const TakeBytes &take) {
-    std::vector<std::pair<int64_t, const Piece *>> runs;
-    bool ordered = true;
-    for (const Piece &piece : tensor.pieces) {
-      const auto begin = runOf(tensor, piece);
-      ordered &= begin.has_value();
-      runs.emplace_back(begin.value_or(0), &piece);
-    }
-    if (!ordered)
-      return readByScratch(tensor, take);
-    std::sort(runs.begin(), runs.end());
-    for (const auto &[begin, piece] : runs)
-      if (!reader.read(tensor, *piece, take))
-        return false;
-    return true;
-  }
-
-  bool readByScratch(const Tensor &tensor, const TakeBytes &take) {
-    File beside(scratch, O_RDWR | O_CREAT | O_TRUNC);
-    std::error_code ignored;
-    fs::remove(scratch, ignored); // it goes when it is closed
-    if (!beside.good())
-      return failedToWrite(scratch);
-    for (const Piece &piece : tensor.pieces) {
-      bool wrote = true;
-      BoxWriter box(piece.view.empty() ? tensor.shape : piece.view,
-                    elementBytes(tensor.dtype), piece,
-                    [&](std::string_view bytes, int64_t place) {
-                      return wrote = beside.write(bytes, place);
-                    });
-      const bool good = reader.read(
-          tensor, piece, [&](std::string_view some) { return box.take(some); });
-      if (!wrote)
-        return failedToWrite(scratch);
-      if (!good)
-        return false;
-    }
-    std::string buffer(bufferBytes, '\0');
-    for (int64_t from = 0; from < tensor.bytes;) {
-      const ssize_t n = beside.read(
-          buffer.data(),
-          size_t(std::min<int64_t>(bufferBytes, tensor.bytes - from)), from);
-      if (n <= 0)
-        return failedToWrite(scratch);
-      if (!take({buffer.data(), size_t(n)}))
-        return false;
-      from += n;
-    }
     return true;
   }
 
@@ -297,10 +227,10 @@ private:
   }
 
   const std::vector<DcpItem> &items;
-  const std::string path, scratch;
+  const std::string path;
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;
-  PieceReader reader;
+  OrderedReader reader;
   const std::string folder;
   File file;
   int64_t at = 0, written = 0;

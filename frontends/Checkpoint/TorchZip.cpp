@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/TorchZip.h"
-#include "frontends/Checkpoint/PickleWriter.h"
 #include "frontends/Checkpoint/TorchNames.h"
 
 #include <algorithm>
@@ -81,38 +80,48 @@ bool addText(zipFile zip, const char *name, const std::string &text) {
 } // namespace
 
 std::optional<int64_t>
-writeTorchZip(File &file, int64_t at, const std::string &pickle, int64_t bytes,
-              const std::function<bool(const TakeBytes &)> &fill) {
+writeTorchZip(File &file, int64_t at, const std::string &pickle,
+              const std::vector<TorchStorage> &storages) {
   Place place{file, at};
   zlib_filefunc64_def functions = functionsOf(place);
   zipFile zip = zipOpen2_64(nullptr, APPEND_STATUS_CREATE, nullptr, &functions);
   if (!zip)
     return std::nullopt;
   bool good = addText(zip, "archive/data.pkl", pickle) &&
-              addText(zip, "archive/byteorder", "little") &&
-              (bytes < 0 || addEntry(zip, "archive/data/0", bytes, fill)) &&
-              addText(zip, "archive/version", "3\n");
+              addText(zip, "archive/byteorder", "little");
+  for (size_t i = 0; good && i < storages.size(); ++i)
+    good = addEntry(zip, ("archive/data/" + std::to_string(i)).c_str(),
+                    storages[i].bytes, storages[i].fill);
+  good = good && addText(zip, "archive/version", "3\n");
   good &= zipClose(zip, nullptr) == ZIP_OK && !place.failed;
   if (!good)
     return std::nullopt;
   return place.end;
 }
 
-std::string pickleOfTensor(const std::string &dtype,
-                           const std::vector<int64_t> &shape) {
+std::optional<int64_t>
+writeTorchZip(File &file, int64_t at, const std::string &pickle, int64_t bytes,
+              const std::function<bool(const TakeBytes &)> &fill) {
+  std::vector<TorchStorage> storages;
+  if (bytes >= 0)
+    storages.push_back({bytes, fill});
+  return writeTorchZip(file, at, pickle, storages);
+}
+
+void writeTensor(PickleWriter &out, const std::string &dtype,
+                 const std::vector<int64_t> &shape, size_t storage) {
   std::vector<int64_t> strides(shape.size(), 1);
   int64_t elements = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = std::max<int64_t>(1, elements);
     elements *= shape[i];
   }
-  PickleWriter out;
   out.global("torch._utils", "_rebuild_tensor_v2");
   out.mark();
   out.mark();
   out.text("storage");
   out.global("torch", storageOfDtype(dtype));
-  out.text("0");
+  out.text(std::to_string(storage));
   out.text("cpu");
   out.integer(elements);
   out.tuple();
@@ -127,6 +136,12 @@ std::string pickleOfTensor(const std::string &dtype,
   out.call();
   out.tuple();
   out.call();
+}
+
+std::string pickleOfTensor(const std::string &dtype,
+                           const std::vector<int64_t> &shape) {
+  PickleWriter out;
+  writeTensor(out, dtype, shape, 0);
   return out.finish();
 }
 

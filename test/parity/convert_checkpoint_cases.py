@@ -357,6 +357,68 @@ def scale_to_accelerate(context):
     return "a scale of 1024 after one good step"
 
 
+DEEPSPEED = os.path.join(os.path.dirname(os.path.dirname(harness.HERE)), ".deepspeed")
+
+
+def to_deepspeed(stage, ranks):
+    """accel-run's checkpoint, resumed by DeepSpeed's own load_checkpoint, with the
+    schedule where it was; read back, it is what accel-run wrote."""
+    def case(context):
+        made = jobs.make_job(
+            context.path(), jobs.MODELS["tied"], kind=f"zero{stage}", ranks=ranks,
+            steps=STEPS, checkpoint_every=HALF, lr=5e-3,
+            schedule={"decay": "cosine"}, groups=GROUPS)
+        plan = context.path("plan.json")
+        harness.plan(context, context.path("job.yaml"), plan)
+        want = harness.execute(context, plan, ranks, context.path("run.jsonl"))
+        last = context.path("out", f"step-{HALF:08}")
+        answer = convert(context, last, context.path("zero"), "deepspeed", "--plan",
+                         plan)["converted"]
+        check(answer["files"] == ranks + 2, answer)
+        convert(context, context.path("zero"), context.path("back"), "accel-run",
+                "--samples", str(answer["samples"]))
+        kinds = shards(last)
+        tied = {"lm_head.weight": kinds["param"]["model.embed_tokens.weight"]}
+        again = shards(context.path("back"))
+        check(set(again) == set(kinds), set(again))
+        for kind, tensors in kinds.items():
+            found = again[kind]
+            equal({n: t for n, t in found.items() if n not in tied},
+                  {n: t for n, t in tensors.items() if n not in tied})
+        # An engine in bf16 asks for files of other names.
+        made["accelerate"]["mixed_precision"] = "bf16"
+        jobs.write_job(context.path(), made, "bf16.yaml")
+        harness.plan(context, context.path("bf16.yaml"), context.path("bf16.json"))
+        convert(context, last, context.path("bf16"), "deepspeed", "--plan",
+                context.path("bf16.json"))
+        names = os.listdir(context.path("bf16", f"global_step{HALF}"))
+        check(sorted(names) == [f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
+                                for rank in range(ranks)]
+              + ["mp_rank_00_model_states.pt"], names)
+        # Of other ranks than the run's: the same elements, cut elsewhere.
+        convert(context, last, context.path("five"), "deepspeed", "--plan", plan,
+                "--ranks", "5")
+        convert(context, context.path("five"), context.path("again"), "accel-run",
+                "--samples", "8")
+        for kind, tensors in again.items():
+            equal(shards(context.path("again"))[kind], tensors)
+        if not os.path.isdir(os.path.join(DEEPSPEED, "deepspeed")):
+            return "read back; DeepSpeed is not in .deepspeed (tools/setup)"
+        log = context.path("deepspeed.jsonl")
+        harness.run(["env", "DS_ACCELERATOR=cpu", f"PYTHONPATH={DEEPSPEED}",
+                     sys.executable, "-m", "torch.distributed.run", "--standalone",
+                     "--nproc-per-node", str(ranks),
+                     os.path.join(harness.HERE, "deepspeed_resume.py"),
+                     context.path("job.yaml"), log, str(stage),
+                     context.path("zero")])
+        got = harness.read_log(log)
+        check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
+        loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
+        return f"losses after {HALF} steps of accel-run: {loss:.1e}"
+
+    return case
+
+
 def large(context):
     """Host memory does not grow with the model; of what is damaged nothing is
     left."""
@@ -391,6 +453,8 @@ def large(context):
 CASES = [
     ("convert-to-accelerate", to_accelerate),
     ("convert-scale-to-accelerate", scale_to_accelerate),
+    ("convert-to-zero1", to_deepspeed(1, 3)),
+    ("convert-to-zero2", to_deepspeed(2, 2)),
     ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=GROUPS)),
     ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
                                   groups=GROUPS)),

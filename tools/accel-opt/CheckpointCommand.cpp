@@ -68,11 +68,12 @@ private:
   std::chrono::steady_clock::time_point shown;
 };
 
-enum class Resumer { Safetensors, TorchDcp, Accelerate, AccelRun };
+enum class Resumer { Safetensors, TorchDcp, Accelerate, AccelRun, Deepspeed };
 
 struct ConvertArguments {
   std::optional<Resumer> to;
   int64_t samples = 0; // 0: not said
+  int64_t ranks = 0;   // 0: the plan's
   std::string plan;    // a file, or ""
 };
 
@@ -84,6 +85,10 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
   if (arguments.to == Resumer::AccelRun)
     return checkpoint::convertToRun(trained, arguments.samples, output, done,
                                     engine);
+  if (arguments.to == Resumer::Deepspeed)
+    return checkpoint::convertToZero(
+        trained, *plan, arguments.ranks ? arguments.ranks : plan->ranks(),
+        output, done, engine);
   return checkpoint::convertToDcp(trained, arguments.to == Resumer::Accelerate,
                                   plan, output, done, engine);
 }
@@ -140,7 +145,8 @@ int convert(const std::string &folder, const std::string &output,
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
   // The plan's own is written.
-  if (trained && arguments.to == Resumer::Accelerate)
+  if (trained && (arguments.to == Resumer::Accelerate ||
+                  arguments.to == Resumer::Deepspeed))
     std::erase_if(trained->leftBehind, [](const auto &left) {
       return left.second.what == checkpoint::Beside::Schedule;
     });
@@ -170,6 +176,10 @@ int convert(const std::string &folder, const std::string &output,
                 formatBytes(converted->bytes).c_str());
   if (converted && arguments.to == Resumer::Accelerate)
     std::puts("  for load_state under FSDP2 with SHARDED_STATE_DICT");
+  if (converted && arguments.to == Resumer::Deepspeed)
+    std::printf("  for load_checkpoint under ZeRO 1 and 2 on %lld ranks\n",
+                static_cast<long long>(arguments.ranks ? arguments.ranks
+                                                       : plan.ranks()));
   if (converted && trained->samples)
     std::printf("  it has read %lld sequences\n",
                 static_cast<long long>(*trained->samples));
@@ -234,15 +244,20 @@ int accel::checkpointCommand(int argc, char **argv) {
                        {{"accel-run", Resumer::AccelRun},
                         {"accelerate", Resumer::Accelerate},
                         {"dcp", Resumer::TorchDcp},
+                        {"deepspeed", Resumer::Deepspeed},
                         {"safetensors", Resumer::Safetensors}}),
                    "convert: who resumes; safetensors is merge");
   arguments.option("--samples", conversion.samples, countValue(),
                    "convert: sequences that all ranks have trained on, which "
                    "accel-run goes on behind");
-  arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
-                   "convert: groups of the optimizer and tied parameters, for "
-                   "accelerate and dcp; names of parameters that the optimizer "
-                   "numbers (DDP, the Trainer)");
+  arguments.option("--ranks", conversion.ranks, countValue(),
+                   "convert: ranks that deepspeed resumes on (default: the "
+                   "plan's)");
+  arguments.option(
+      "--plan", conversion.plan, textValue("PLAN.json"),
+      "convert: groups of the optimizer and tied parameters, for "
+      "accelerate, dcp and deepspeed; names of parameters that the optimizer "
+      "numbers (DDP, the Trainer)");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
@@ -255,15 +270,16 @@ int accel::checkpointCommand(int argc, char **argv) {
                                 "'convert DIR -o DIR --to WHOM'");
   const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
   for (const char *name : {"-o", "--max-shard-size", "--dtype", "--to",
-                           "--samples", "--plan", "--tensors"}) {
+                           "--samples", "--ranks", "--plan", "--tensors"}) {
     const std::string_view option(name);
     const bool own = option == "--tensors" ? mode == "inspect"
                      : option == "-o"      ? mode != "inspect"
                      : option == "--to"    ? mode == "convert"
                      : option == "--samples"
                          ? conversion.to == Resumer::AccelRun
-                     : option == "--plan" ? mode == "convert" && !weights
-                                          : weights;
+                     : option == "--ranks" ? conversion.to == Resumer::Deepspeed
+                     : option == "--plan"  ? mode == "convert" && !weights
+                                           : weights;
     if (!own && arguments.given(name))
       return arguments.usageError(
           std::string(name) + " is not of " + mode +
@@ -277,7 +293,7 @@ int accel::checkpointCommand(int argc, char **argv) {
     return merge(words[1], output, options, format);
   if (!conversion.to)
     return arguments.usageError(
-        "convert needs --to accel-run|accelerate|dcp|safetensors");
+        "convert needs --to accel-run|accelerate|dcp|deepspeed|safetensors");
   if (conversion.to == Resumer::AccelRun && conversion.samples == 0)
     return arguments.usageError(
         "--to accel-run needs --samples N: a checkpoint says not how many "
@@ -286,6 +302,10 @@ int accel::checkpointCommand(int argc, char **argv) {
   if (conversion.to == Resumer::Accelerate && conversion.plan.empty())
     return arguments.usageError(
         "--to accelerate needs --plan PLAN.json, which says the groups of the "
+        "optimizer");
+  if (conversion.to == Resumer::Deepspeed && conversion.plan.empty())
+    return arguments.usageError(
+        "--to deepspeed needs --plan PLAN.json, which says the groups of the "
         "optimizer");
   return convert(words[1], output, conversion, format);
 }

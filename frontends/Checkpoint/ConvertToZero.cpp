@@ -1,0 +1,516 @@
+//===- ConvertToZero.cpp - Checkpoints for DeepSpeed ----------------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// A folder as the engine of ZeRO 1 and 2 saves it (DeepSpeed 0.19,
+// runtime/engine.py and runtime/zero/stage_1_and_2.py): one file with the
+// module, and one a rank with its part of each group's flat weights and states.
+// What of the loader's keys is left out it takes from its own configuration:
+// clipping and the loss scaler.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/OrderedReader.h"
+#include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/Checkpoint/TorchOptimizer.h"
+#include "frontends/Checkpoint/TorchZip.h"
+#include "runtime/plan/Plan.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Whose folders these are, as a loader asks for.
+constexpr const char *version = "0.19.8";
+/// Elements that a rank's part of a group is a multiple of
+/// (nccl_start_alignment_factor).
+constexpr int64_t alignment = 2;
+
+/// A parameter in the flat elements of its group.
+struct Placed {
+  std::string name;
+  const TrainedParameter *parameter = nullptr;
+  int64_t begin = 0, end = 0;
+};
+
+/// Parameters that one group of the optimizer updates, end to end.
+struct Group {
+  std::vector<Placed> parameters;
+  int64_t elements = 0, partition = 0; // of a rank
+
+  /// Elements of a rank that are no padding.
+  int64_t lean(int64_t rank) const {
+    return std::clamp<int64_t>(elements - rank * partition, 0, partition);
+  }
+};
+
+/// A file of torch.save as it is put together.
+class TorchFile {
+public:
+  PickleWriter out;
+
+  /// Writes a tensor of one dimension or more whose bytes `fill` will give.
+  void tensor(const std::string &dtype, const std::vector<int64_t> &shape,
+              int64_t bytes, std::function<bool(const TakeBytes &)> fill) {
+    storages.push_back({bytes, std::move(fill)});
+    again(dtype, shape, storages.size() - 1);
+  }
+  /// The same for the bytes of another tensor of this file.
+  void again(const std::string &dtype, const std::vector<int64_t> &shape,
+             size_t storage) {
+    writeTensor(out, dtype, shape, storage);
+  }
+  size_t size() const { return storages.size(); }
+
+  /// False, with errno, or where a `fill` says so.
+  bool write(const std::string &path) {
+    File file(path, O_WRONLY | O_CREAT | O_EXCL);
+    return file.good() && writeTorchZip(file, 0, out.finish(), storages) &&
+           file.sync();
+  }
+
+private:
+  std::vector<TorchStorage> storages;
+};
+
+void orderedDict(PickleWriter &out) {
+  out.global("collections", "OrderedDict");
+  out.mark();
+  out.tuple();
+  out.call();
+}
+
+class ZeroConversion {
+public:
+  ZeroConversion(const Trained &trained, const plan::Plan &plan, int64_t ranks,
+                 const std::string &output,
+                 const std::function<void(int64_t)> &done,
+                 DiagnosticEngine &diagnostics)
+      : trained(trained), plan(plan), ranks(ranks), output(output), done(done),
+        diagnostics(diagnostics) {}
+
+  std::optional<Converted> run() {
+    converted.steps = trained.steps.value_or(0);
+    if (!layOut())
+      return std::nullopt;
+    const bool good = writeMerged(
+        Merged(), output, done, diagnostics,
+        [this](const std::string &folder) { return write(folder); });
+    if (!good)
+      return std::nullopt;
+    return converted;
+  }
+
+private:
+  bool fail(const std::string &message, const std::string &hint) {
+    diagnostics.error("not-supported", output, message, hint);
+    return false;
+  }
+
+  const TrainedParameter *find(const plan::Parameter &p) const {
+    if (auto found = trained.parameters.find(p.fqn);
+        found != trained.parameters.end())
+      return &found->second;
+    for (const std::string &alias : p.aliases)
+      if (auto found = trained.parameters.find(alias);
+          found != trained.parameters.end())
+        return &found->second;
+    return nullptr;
+  }
+
+  bool isFloat32(const Tensor &tensor) {
+    return tensor.dtype == "float32" ||
+           fail("'" + printable(tensor.name) + "' is " + tensor.dtype +
+                    ", and ZeRO keeps weights and states in float32",
+                "train with float32 weights, or convert with --to dcp");
+  }
+
+  bool layOut() {
+    if (plan.job.optimizer.name != "adamw")
+      return fail("the plan's optimizer is " +
+                      printable(plan.job.optimizer.name) +
+                      "; groups of adamw are written",
+                  "convert with --to dcp, and fill the groups in torch");
+    groups.resize(plan.job.optimizer.groups.size());
+    for (const plan::Parameter &p : plan.parameters) {
+      const TrainedParameter *parameter = find(p);
+      if (!parameter) {
+        diagnostics.error("conflicting-arguments", output,
+                          "the plan has a parameter '" + printable(p.fqn) +
+                              "', and the checkpoint has none of this name",
+                          "give the plan of the job that was trained");
+        return false;
+      }
+      if (!p.trainable)
+        return fail("'" + printable(p.fqn) +
+                        "' is frozen, and models with frozen parameters are "
+                        "not written for DeepSpeed",
+                    "convert with --to dcp");
+      const Tensor &weight = *parameter->weight;
+      if (!isFloat32(weight))
+        return false;
+      for (const char *kind : {"exp_avg", "exp_avg_sq"}) {
+        auto state = parameter->states.find(kind);
+        if (state == parameter->states.end())
+          return fail("the checkpoint holds no '" + std::string(kind) +
+                          "' of '" + printable(p.fqn) +
+                          "', which load_checkpoint wants",
+                      "merge writes the weights");
+        if (!isFloat32(*state->second))
+          return false;
+      }
+      Group &group = groups[size_t(p.group)];
+      const int64_t elements = weight.bytes / elementBytes(weight.dtype);
+      group.parameters.push_back(
+          {p.fqn, parameter, group.elements, group.elements + elements});
+      group.elements += elements;
+      ++converted.parameters;
+      converted.states += 2;
+      converted.bytes += 3 * weight.bytes;
+    }
+    // DeepSpeed makes no group of no parameters.
+    for (size_t g = 0; g < groups.size(); ++g)
+      if (!groups[g].parameters.empty())
+        written.push_back(g);
+    for (Group &group : groups)
+      group.partition = (group.elements + alignment * ranks - 1) /
+                        (alignment * ranks) * alignment;
+    return true;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Bytes
+  //===--------------------------------------------------------------------===//
+
+  bool take(std::string_view bytes, const TakeBytes &next) {
+    copied += int64_t(bytes.size());
+    done(copied);
+    return next(bytes);
+  }
+
+  /// The elements `begin` to `end` of a group, of its weights or a state.
+  bool fill(OrderedReader &reader, const Group &group, const std::string &kind,
+            int64_t begin, int64_t end, const TakeBytes &next) {
+    for (const Placed &placed : group.parameters) {
+      if (placed.end <= begin || placed.begin >= end)
+        continue;
+      const Tensor &tensor = kind.empty() ? *placed.parameter->weight
+                                          : *placed.parameter->states.at(kind);
+      const auto width = int64_t(sizeof(float));
+      int64_t at = placed.begin * width;
+      const bool good = reader.read(tensor, [&](std::string_view bytes) {
+        const int64_t first = std::max(at, begin * width),
+                      last = std::min(at + int64_t(bytes.size()), end * width);
+        const int64_t skipped = first - at;
+        at += int64_t(bytes.size());
+        return first >= last ||
+               take(bytes.substr(size_t(skipped), size_t(last - first)), next);
+      });
+      if (!good)
+        return false;
+    }
+    return true;
+  }
+
+  static bool zeros(int64_t elements, const TakeBytes &next) {
+    return next(std::string(size_t(elements) * sizeof(float), '\0'));
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Files
+  //===--------------------------------------------------------------------===//
+
+  /// Fills and writes a file by `make`.
+  bool
+  writeFile(const std::string &name,
+            const std::function<void(TorchFile &, OrderedReader &)> &make) {
+    const std::string path = (fs::path(folder) / name).string();
+    OrderedReader reader(path + ".scratch", diagnostics);
+    TorchFile file;
+    file.out.emptyDict();
+    file.out.mark();
+    make(file, reader);
+    file.out.items();
+    errno = 0;
+    if (file.write(path) && reader.verify()) {
+      ++converted.files;
+      return true;
+    }
+    if (!diagnostics.hasErrors())
+      diagnostics.error("write-failed", path, std::strerror(errno));
+    return false;
+  }
+
+  static void number(PickleWriter &out, const char *key, int64_t value) {
+    out.text(key);
+    out.integer(value);
+  }
+
+  void module(TorchFile &file, OrderedReader &reader) {
+    PickleWriter &out = file.out;
+    out.text("module");
+    orderedDict(out);
+    out.mark();
+    auto whole = [&](const std::string &name, const Tensor &tensor) {
+      out.text(name);
+      file.tensor(tensor.dtype, tensor.shape, tensor.bytes,
+                  [&](const TakeBytes &next) {
+                    return reader.read(tensor, [&](std::string_view bytes) {
+                      return take(bytes, next);
+                    });
+                  });
+    };
+    for (const plan::Parameter &p : plan.parameters) {
+      const Tensor &weight = *find(p)->weight;
+      whole(p.fqn, weight);
+      for (const std::string &alias : p.aliases) {
+        out.text(alias);
+        file.again(weight.dtype, weight.shape, file.size() - 1);
+      }
+    }
+    for (const Tensor *buffer : trained.buffers)
+      whole(buffer->name, *buffer);
+    out.items();
+    out.text("buffer_names");
+    out.emptyList();
+    out.mark();
+    for (const Tensor *buffer : trained.buffers)
+      out.text(buffer->name);
+    out.appends();
+    out.text("param_shapes");
+    out.emptyList();
+    out.mark();
+    for (size_t g : written) {
+      orderedDict(out);
+      out.mark();
+      for (const Placed &placed : groups[g].parameters) {
+        out.text(placed.name);
+        out.global("torch", "Size");
+        out.integers(placed.parameter->weight->shape);
+        out.tupleOfOne();
+        out.call();
+      }
+      out.items();
+    }
+    out.appends();
+    out.text("shared_params");
+    out.emptyDict();
+    out.mark();
+    for (const plan::Parameter &p : plan.parameters)
+      for (const std::string &alias : p.aliases) {
+        out.text(alias);
+        out.text(p.fqn);
+      }
+    out.items();
+    for (const char *key :
+         {"optimizer", "frozen_param_shapes", "frozen_param_fragments",
+          "data_sampler", "random_ltd"}) {
+      out.text(key);
+      out.none();
+    }
+    out.text("lr_scheduler");
+    out.emptyDict();
+    out.mark();
+    scheduleState(out, plan, converted.steps, converted.steps);
+    out.items();
+    number(out, "global_steps", converted.steps);
+    if (trained.samples)
+      number(out, "global_samples", *trained.samples);
+    number(out, "skipped_steps", 0);
+    number(out, "dp_world_size", ranks);
+    number(out, "mp_world_size", 1);
+    out.text("ds_version");
+    out.text(version);
+    out.text("ds_config");
+    out.emptyDict();
+  }
+
+  /// Which parts of which parameters a rank has, for tools that cut anew.
+  void sliceMappings(PickleWriter &out, int64_t rank) {
+    out.text("param_slice_mappings");
+    out.emptyList();
+    out.mark();
+    for (size_t g : written) {
+      const Group &group = groups[g];
+      const int64_t begin = rank * group.partition,
+                    end = begin + group.lean(rank);
+      orderedDict(out);
+      out.mark();
+      for (const Placed &placed : group.parameters) {
+        const int64_t first = std::max(begin, placed.begin),
+                      last = std::min(end, placed.end);
+        if (first >= last)
+          continue;
+        out.text(placed.name);
+        out.global("deepspeed.utils.tensor_fragment", "fragment_address");
+        out.integers({last - first, first - begin}); // numel, start
+        out.call();
+      }
+      out.items();
+    }
+    out.appends();
+  }
+
+  void optimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
+    PickleWriter &out = file.out;
+    out.text("optimizer_state_dict");
+    out.emptyDict();
+    out.mark();
+    out.text("base_optimizer_state");
+    out.emptyDict();
+    out.mark();
+    out.text("state");
+    out.emptyDict();
+    out.mark();
+    for (size_t i = 0; i < written.size(); ++i) {
+      const Group &group = groups[written[i]];
+      const int64_t begin = rank * group.partition, lean = group.lean(rank);
+      out.integer(int64_t(i));
+      out.emptyDict();
+      out.mark();
+      out.text("step");
+      const auto steps = float(converted.steps);
+      file.tensor("float32", {}, sizeof steps, [steps](const TakeBytes &next) {
+        return next({reinterpret_cast<const char *>(&steps), sizeof steps});
+      });
+      for (const std::string kind : {"exp_avg", "exp_avg_sq"}) {
+        out.text(kind);
+        file.tensor("float32", {group.partition},
+                    group.partition * int64_t(sizeof(float)),
+                    [&, kind, begin, lean](const TakeBytes &next) {
+                      return fill(reader, group, kind, begin, begin + lean,
+                                  next) &&
+                             zeros(group.partition - lean, next);
+                    });
+      }
+      out.items();
+    }
+    out.items();
+    out.text("param_groups");
+    out.emptyList();
+    out.mark();
+    for (size_t i = 0; i < written.size(); ++i) {
+      out.emptyDict();
+      out.mark();
+      groupOptions(plan, written[i], converted.steps,
+                   [&](const char *key, const WriteValue &write) {
+                     out.text(key);
+                     write(out);
+                   });
+      out.text("params");
+      out.emptyList();
+      out.mark();
+      out.integer(int64_t(i));
+      out.appends();
+      out.items();
+    }
+    out.appends();
+    out.items();
+    out.text("single_partition_of_fp32_groups");
+    out.emptyList();
+    out.mark();
+    for (size_t g : written) {
+      const Group &group = groups[g];
+      const int64_t begin = rank * group.partition, lean = group.lean(rank);
+      file.tensor("float32", {lean}, lean * int64_t(sizeof(float)),
+                  [&, begin, lean](const TakeBytes &next) {
+                    return fill(reader, group, "", begin, begin + lean, next);
+                  });
+    }
+    out.appends();
+    numbers(out, "group_paddings", [&](const Group &group) {
+      out.integer(group.partition - group.lean(rank));
+    });
+    numbers(out, "param_alignment_paddings", [&](const Group &group) {
+      out.emptyList();
+      out.mark();
+      for (size_t i = 0; i < group.parameters.size(); ++i)
+        out.integer(0);
+      out.appends();
+    });
+    numbers(out, "partition_count", [&](const Group &) { out.integer(ranks); });
+    sliceMappings(out, rank);
+    out.text("zero_stage");
+    out.global("deepspeed.runtime.zero.config", "ZeroStageEnum");
+    out.integer(2); // stage 1 cuts alike
+    out.tupleOfOne();
+    out.call();
+    out.text("ds_version");
+    out.text(version);
+    out.items();
+    out.text("ds_version");
+    out.text(version);
+    out.text("ds_config");
+    out.emptyDict();
+  }
+
+  void numbers(PickleWriter &out, const char *key,
+               const std::function<void(const Group &)> &write) {
+    out.text(key);
+    out.emptyList();
+    out.mark();
+    for (size_t g : written)
+      write(groups[g]);
+    out.appends();
+  }
+
+  bool write(const std::string &into) {
+    const std::string tag = "global_step" + std::to_string(converted.steps);
+    folder = (fs::path(into) / tag).string();
+    std::error_code failed;
+    fs::create_directory(folder, failed);
+    if (failed) {
+      diagnostics.error("write-failed", folder, failed.message());
+      return false;
+    }
+    if (!writeFile("mp_rank_00_model_states.pt",
+                   [&](TorchFile &file, OrderedReader &reader) {
+                     module(file, reader);
+                   }))
+      return false;
+    const std::string half = plan.job.precision == "bf16" ? "bf16_" : "";
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      if (!writeFile(half + "zero_pp_rank_" + std::to_string(rank) +
+                         "_mp_rank_00_optim_states.pt",
+                     [&](TorchFile &file, OrderedReader &reader) {
+                       optimizer(file, reader, rank);
+                     }))
+        return false;
+    ++converted.files;
+    return writeSmallFile((fs::path(into) / "latest").string(), tag,
+                          diagnostics);
+  }
+
+  const Trained &trained;
+  const plan::Plan &plan;
+  const int64_t ranks;
+  const std::string &output;
+  const std::function<void(int64_t)> &done;
+  DiagnosticEngine &diagnostics;
+  std::string folder; // of the tag
+  std::vector<Group> groups;
+  std::vector<size_t> written; // groups with parameters
+  int64_t copied = 0;
+  Converted converted;
+};
+
+} // namespace
+
+std::optional<Converted> convertToZero(const Trained &trained,
+                                       const plan::Plan &plan, int64_t ranks,
+                                       const std::string &output,
+                                       const std::function<void(int64_t)> &done,
+                                       DiagnosticEngine &diagnostics) {
+  return ZeroConversion(trained, plan, ranks, output, done, diagnostics).run();
+}
+
+} // namespace accel::checkpoint

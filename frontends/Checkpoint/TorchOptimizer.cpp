@@ -1,0 +1,65 @@
+//===- TorchOptimizer.cpp - Groups and schedule as torch keeps them -------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/TorchOptimizer.h"
+#include "runtime/plan/LearningRate.h"
+#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/Plan.h"
+
+namespace accel::checkpoint {
+
+void groupOptions(
+    const plan::Plan &plan, size_t group, int64_t steps,
+    const std::function<void(const char *, const WriteValue &)> &take) {
+  const plan::Optimizer &options = plan.job.optimizer;
+  const plan::OptimizerGroup &own = options.groups[group];
+  auto number = [&](const char *key, double is) {
+    take(key, [&](PickleWriter &out) { out.real(is); });
+  };
+  number("lr", plan::learningRate(plan.job.schedule, own.lr, steps));
+  number("initial_lr", own.lr); // of torch's schedulers
+  number("weight_decay", own.weightDecay);
+  number("eps", plan::numberOf(options, "eps"));
+  take("betas", [&](PickleWriter &out) {
+    out.mark();
+    for (size_t i = 0; i < 2; ++i)
+      out.real(plan::numberOf(options, "betas", i));
+    out.tuple();
+  });
+  for (const char *key : {"amsgrad", "maximize", "capturable", "differentiable",
+                          "decoupled_weight_decay"})
+    take(key, [&](PickleWriter &out) {
+      out.boolean(key == std::string_view("decoupled_weight_decay"));
+    });
+  for (const char *key : {"foreach", "fused"})
+    take(key, [](PickleWriter &out) { out.none(); });
+}
+
+void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
+                   int64_t stepped) {
+  auto rates = [&](const char *key, bool base) {
+    out.text(key);
+    out.emptyList();
+    out.mark();
+    for (const plan::OptimizerGroup &group : plan.job.optimizer.groups)
+      out.real(base ? group.lr
+                    : plan::learningRate(plan.job.schedule, group.lr, steps));
+    out.appends();
+  };
+  out.text("last_epoch");
+  out.integer(stepped);
+  out.text("_step_count");
+  out.integer(stepped + 1);
+  rates("base_lrs", true);
+  rates("_last_lr", false);
+  out.text("lr_lambdas");
+  out.emptyList();
+  out.mark();
+  for (size_t g = 0; g < plan.job.optimizer.groups.size(); ++g)
+    out.none();
+  out.appends();
+}
+
+} // namespace accel::checkpoint

@@ -1,0 +1,35 @@
+//===- TorchOptimizer.h - Groups and schedule as torch keeps them -*- C++ -*-=//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
+#define ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
+
+#include "frontends/Checkpoint/PickleWriter.h"
+
+#include <functional>
+
+namespace accel::plan {
+struct Plan;
+}
+
+namespace accel::checkpoint {
+
+using WriteValue = std::function<void(PickleWriter &)>;
+
+/// Gives the options of group `group` of torch's AdamW by their names, without
+/// "params". The rate is that of the step behind `steps`.
+void groupOptions(
+    const plan::Plan &plan, size_t group, int64_t steps,
+    const std::function<void(const char *, const WriteValue &)> &take);
+
+/// Writes keys and values of LambdaLR's state, which all schedules of
+/// transformers are, after `steps` steps of the optimizer; `stepped` is how
+/// often the schedule was called.
+void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
+                   int64_t stepped);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
