@@ -44,6 +44,13 @@ std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
                                       const std::function<void(int64_t)> &done,
                                       DiagnosticEngine &diagnostics);
 
+/// Writes the folder that Accelerate's load_state reads under DDP and in one
+/// process: `plan` says the groups of the optimizer, whose order numbers the
+/// parameters. Reports and returns nothing where that fails.
+std::optional<Converted> convertToReplicas(
+    const Trained &trained, const plan::Plan &plan, const std::string &output,
+    const std::function<void(int64_t)> &done, DiagnosticEngine &diagnostics);
+
 /// Writes the folder that DeepSpeed's load_checkpoint reads under ZeRO 1 and 2
 /// on `ranks` ranks. `plan` says the groups of the optimizer, the other names
 /// of tied parameters, and whether the engine is in bf16, after which it names

@@ -189,23 +189,9 @@ private:
   }
 
   bool writeScale(const std::string &folder) {
-    const plan::GradScaler &keys = plan->job.gradScaler;
-    const LossScale scale =
-        trained.scale.value_or(LossScale{keys.initScale, 0});
-    return writeValues((fs::path(folder) / "scaler.pt").string(),
-                       [&](PickleWriter &out) {
-                         for (const auto &[key, value] :
-                              {std::pair{"scale", scale.scale},
-                               {"growth_factor", keys.growthFactor},
-                               {"backoff_factor", keys.backoffFactor}}) {
-                           out.text(key);
-                           out.real(value);
-                         }
-                         out.text("growth_interval");
-                         out.integer(keys.growthInterval);
-                         out.text("_growth_tracker");
-                         out.integer(scale.goodSteps);
-                       });
+    return writeValues(
+        (fs::path(folder) / "scaler.pt").string(),
+        [&](PickleWriter &out) { scaleState(out, *plan, trained.scale); });
   }
 
   bool writeFolders(const std::string &folder,

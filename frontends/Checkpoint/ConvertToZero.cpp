@@ -12,15 +12,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
-#include "frontends/Checkpoint/OrderedReader.h"
-#include "frontends/Checkpoint/TorchNames.h"
+#include "frontends/Checkpoint/TorchFile.h"
 #include "frontends/Checkpoint/TorchOptimizer.h"
-#include "frontends/Checkpoint/TorchZip.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 namespace accel::checkpoint {
@@ -51,35 +47,6 @@ struct Group {
   int64_t lean(int64_t rank) const {
     return std::clamp<int64_t>(elements - rank * partition, 0, partition);
   }
-};
-
-/// A file of torch.save as it is put together.
-class TorchFile {
-public:
-  PickleWriter out;
-
-  /// Writes a tensor of one dimension or more whose bytes `fill` will give.
-  void tensor(const std::string &dtype, const std::vector<int64_t> &shape,
-              int64_t bytes, std::function<bool(const TakeBytes &)> fill) {
-    storages.push_back({bytes, std::move(fill)});
-    again(dtype, shape, storages.size() - 1);
-  }
-  /// The same for the bytes of another tensor of this file.
-  void again(const std::string &dtype, const std::vector<int64_t> &shape,
-             size_t storage) {
-    writeTensor(out, dtype, shape, storage);
-  }
-  size_t size() const { return storages.size(); }
-
-  /// False, with errno, or where a `fill` says so.
-  bool write(const std::string &path) {
-    File file(path, O_WRONLY | O_CREAT | O_EXCL);
-    return file.good() && writeTorchZip(file, 0, out.finish(), storages) &&
-           file.sync();
-  }
-
-private:
-  std::vector<TorchStorage> storages;
 };
 
 void orderedDict(PickleWriter &out) {
@@ -116,17 +83,6 @@ private:
     return false;
   }
 
-  const TrainedParameter *find(const plan::Parameter &p) const {
-    if (auto found = trained.parameters.find(p.fqn);
-        found != trained.parameters.end())
-      return &found->second;
-    for (const std::string &alias : p.aliases)
-      if (auto found = trained.parameters.find(alias);
-          found != trained.parameters.end())
-        return &found->second;
-    return nullptr;
-  }
-
   bool isFloat32(const Tensor &tensor) {
     return tensor.dtype == "float32" ||
            fail("'" + printable(tensor.name) + "' is " + tensor.dtype +
@@ -142,7 +98,7 @@ private:
                   "convert with --to dcp, and fill the groups in torch");
     groups.resize(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
-      const TrainedParameter *parameter = find(p);
+      const TrainedParameter *parameter = findTrained(trained, p);
       if (!parameter) {
         diagnostics.error("conflicting-arguments", output,
                           "the plan has a parameter '" + printable(p.fqn) +
@@ -229,25 +185,10 @@ private:
   // Files
   //===--------------------------------------------------------------------===//
 
-  /// Fills and writes a file by `make`.
-  bool
-  writeFile(const std::string &name,
-            const std::function<void(TorchFile &, OrderedReader &)> &make) {
-    const std::string path = (fs::path(folder) / name).string();
-    OrderedReader reader(path + ".scratch", diagnostics);
-    TorchFile file;
-    file.out.emptyDict();
-    file.out.mark();
-    make(file, reader);
-    file.out.items();
-    errno = 0;
-    if (file.write(path) && reader.verify()) {
-      ++converted.files;
-      return true;
-    }
-    if (!diagnostics.hasErrors())
-      diagnostics.error("write-failed", path, std::strerror(errno));
-    return false;
+  bool writeFile(const std::string &name, const TorchFile::Make &make) {
+    ++converted.files;
+    return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
+                          make);
   }
 
   static void number(PickleWriter &out, const char *key, int64_t value) {
@@ -270,11 +211,11 @@ private:
                   });
     };
     for (const plan::Parameter &p : plan.parameters) {
-      const Tensor &weight = *find(p)->weight;
+      const Tensor &weight = *findTrained(trained, p)->weight;
       whole(p.fqn, weight);
       for (const std::string &alias : p.aliases) {
         out.text(alias);
-        file.again(weight.dtype, weight.shape, file.size() - 1);
+        file.again(weight.dtype, weight.shape);
       }
     }
     for (const Tensor *buffer : trained.buffers)
@@ -378,10 +319,7 @@ private:
       out.emptyDict();
       out.mark();
       out.text("step");
-      const auto steps = float(converted.steps);
-      file.tensor("float32", {}, sizeof steps, [steps](const TakeBytes &next) {
-        return next({reinterpret_cast<const char *>(&steps), sizeof steps});
-      });
+      file.number(float(converted.steps));
       for (const std::string kind : {"exp_avg", "exp_avg_sq"}) {
         out.text(kind);
         file.tensor("float32", {group.partition},

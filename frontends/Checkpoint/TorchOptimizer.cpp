@@ -62,4 +62,20 @@ void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
   out.appends();
 }
 
+void scaleState(PickleWriter &out, const plan::Plan &plan,
+                const std::optional<LossScale> &scale) {
+  const plan::GradScaler &keys = plan.job.gradScaler;
+  const LossScale is = scale.value_or(LossScale{keys.initScale, 0});
+  for (const auto &[key, value] : {std::pair{"scale", is.scale},
+                                   {"growth_factor", keys.growthFactor},
+                                   {"backoff_factor", keys.backoffFactor}}) {
+    out.text(key);
+    out.real(value);
+  }
+  out.text("growth_interval");
+  out.integer(keys.growthInterval);
+  out.text("_growth_tracker");
+  out.integer(is.goodSteps);
+}
+
 } // namespace accel::checkpoint

@@ -6,9 +6,11 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
 #define ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
 
+#include "frontends/Checkpoint/Checkpoint.h"
 #include "frontends/Checkpoint/PickleWriter.h"
 
 #include <functional>
+#include <optional>
 
 namespace accel::plan {
 struct Plan;
@@ -29,6 +31,10 @@ void groupOptions(
 /// often the schedule was called.
 void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
                    int64_t stepped);
+
+/// The same of GradScaler's; `scale` is the plan's first where there is none.
+void scaleState(PickleWriter &out, const plan::Plan &plan,
+                const std::optional<LossScale> &scale);
 
 } // namespace accel::checkpoint
 

@@ -267,4 +267,16 @@ std::optional<Trained> readTrained(const Checkpoint &read,
   return TrainedReader(read, plan, diagnostics).run();
 }
 
+const TrainedParameter *findTrained(const Trained &trained,
+                                    const plan::Parameter &parameter) {
+  if (auto found = trained.parameters.find(parameter.fqn);
+      found != trained.parameters.end())
+    return &found->second;
+  for (const std::string &alias : parameter.aliases)
+    if (auto found = trained.parameters.find(alias);
+        found != trained.parameters.end())
+      return &found->second;
+  return nullptr;
+}
+
 } // namespace accel::checkpoint

@@ -16,8 +16,9 @@
 #include "frontends/Checkpoint/Merge.h"
 
 namespace accel::plan {
+struct Parameter;
 struct Plan;
-}
+} // namespace accel::plan
 
 namespace accel::checkpoint {
 
@@ -52,6 +53,10 @@ struct Trained {
 std::optional<Trained> readTrained(const Checkpoint &read,
                                    const plan::Plan *plan,
                                    DiagnosticEngine &diagnostics);
+
+/// A parameter of a plan by any of its names; null where it is not there.
+const TrainedParameter *findTrained(const Trained &trained,
+                                    const plan::Parameter &parameter);
 
 } // namespace accel::checkpoint
 

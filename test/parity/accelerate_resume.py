@@ -69,6 +69,10 @@ def main():
         optimizer = accelerator.prepare(fsdp2.make_optimizer(model, job))
     else:
         optimizer = fsdp2.make_optimizer(model, job)
+        if args.load and args.kind == "ddp":
+            # It numbers parameters in the order of the plan's groups: what no
+            # regex of the job names comes first.
+            optimizer.param_groups.insert(0, optimizer.param_groups.pop())
         model, optimizer = accelerator.prepare(model, optimizer)
     schedule = None
     if args.schedule or args.kind != "fsdp2":

@@ -329,6 +329,30 @@ def to_accelerate(context):
     return f"losses after {HALF} steps of accel-run: {loss:.1e}"
 
 
+def to_ddp(context):
+    """The same under DDP, whose optimizer numbers parameters; and back."""
+    jobs.make_job(context.path(), jobs.MODELS["tied"], kind="ddp", ranks=2,
+                  steps=STEPS, checkpoint_every=HALF, lr=5e-3,
+                  schedule={"decay": "cosine"}, groups=GROUPS)
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    want = harness.execute(context, plan, 2, context.path("run.jsonl"))
+    last = context.path("out", f"step-{HALF:08}")
+    convert(context, last, context.path("state"), "accelerate", "--plan", plan)
+    left = sorted(os.listdir(context.path("state")))
+    check(left == ["model.safetensors", "optimizer.bin", "scheduler.bin"], left)
+    convert(context, context.path("state"), context.path("back"), "accel-run",
+            "--samples", "16", "--plan", plan)
+    again = shards(context.path("back"))
+    for kind, tensors in shards(last).items():
+        equal(again[kind], tensors)
+    got = accelerated(context, "accelerate.jsonl", HALF, STEPS, "--load",
+                      context.path("state"), "--as", "ddp")
+    check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
+    loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
+    return f"losses after {HALF} steps of accel-run: {loss:.1e}"
+
+
 def scale_to_accelerate(context):
     """A run in fp16: load_state wants the scaler, which goes on where it was."""
     import torch
@@ -452,6 +476,7 @@ def large(context):
 
 CASES = [
     ("convert-to-accelerate", to_accelerate),
+    ("convert-to-ddp", to_ddp),
     ("convert-scale-to-accelerate", scale_to_accelerate),
     ("convert-to-zero1", to_deepspeed(1, 3)),
     ("convert-to-zero2", to_deepspeed(2, 2)),

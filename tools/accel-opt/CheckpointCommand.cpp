@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -77,6 +78,13 @@ struct ConvertArguments {
   std::string plan;    // a file, or ""
 };
 
+/// Whether ranks keep parts of parameters, as under FSDP.
+bool cutsParameters(const plan::Plan &plan) {
+  return std::any_of(
+      plan.units.begin(), plan.units.end(),
+      [](const plan::Unit &unit) { return !unit.shardAxes.empty(); });
+}
+
 std::optional<checkpoint::Converted>
 convertTrained(const checkpoint::Trained &trained, const std::string &output,
                const ConvertArguments &arguments, const plan::Plan *plan,
@@ -85,6 +93,8 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
   if (arguments.to == Resumer::AccelRun)
     return checkpoint::convertToRun(trained, arguments.samples, output, done,
                                     engine);
+  if (arguments.to == Resumer::Accelerate && !cutsParameters(*plan))
+    return checkpoint::convertToReplicas(trained, *plan, output, done, engine);
   if (arguments.to == Resumer::Deepspeed)
     return checkpoint::convertToZero(
         trained, *plan, arguments.ranks ? arguments.ranks : plan->ranks(),
@@ -175,7 +185,9 @@ int convert(const std::string &folder, const std::string &output,
                 static_cast<long long>(converted->states),
                 formatBytes(converted->bytes).c_str());
   if (converted && arguments.to == Resumer::Accelerate)
-    std::puts("  for load_state under FSDP2 with SHARDED_STATE_DICT");
+    std::puts(cutsParameters(plan)
+                  ? "  for load_state under FSDP2 with SHARDED_STATE_DICT"
+                  : "  for load_state under DDP or in one process");
   if (converted && arguments.to == Resumer::Deepspeed)
     std::printf("  for load_checkpoint under ZeRO 1 and 2 on %lld ranks\n",
                 static_cast<long long>(arguments.ranks ? arguments.ranks

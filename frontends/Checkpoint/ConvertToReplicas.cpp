@@ -1,0 +1,192 @@
+//===- ConvertToReplicas.cpp - Checkpoints for Accelerate without FSDP ----===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// save_state of Accelerate under DDP and in one process: model.safetensors,
+// optimizer.bin as torch's Optimizer.state_dict() is, which numbers parameters
+// in the order of its groups, scheduler.bin and scaler.pt.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/TorchFile.h"
+#include "frontends/Checkpoint/TorchOptimizer.h"
+#include "runtime/plan/Plan.h"
+
+#include <filesystem>
+
+namespace accel::checkpoint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class ReplicasConversion {
+public:
+  ReplicasConversion(const Trained &trained, const plan::Plan &plan,
+                     const std::string &output,
+                     const std::function<void(int64_t)> &done,
+                     DiagnosticEngine &diagnostics)
+      : trained(trained), plan(plan), output(output), done(done),
+        diagnostics(diagnostics) {}
+
+  std::optional<Converted> run() {
+    converted.steps = trained.steps.value_or(0);
+    converted.files = 1;
+    if (!group())
+      return std::nullopt;
+    layOut();
+    const bool good = writeMerged(
+        merged, output, done, diagnostics,
+        [this](const std::string &folder) { return write(folder); });
+    if (!good)
+      return std::nullopt;
+    return converted;
+  }
+
+private:
+  bool fail(const std::string &code, const std::string &message,
+            const std::string &hint) {
+    diagnostics.error(code, output, message, hint);
+    return false;
+  }
+
+  bool group() {
+    if (plan.job.optimizer.name != "adamw")
+      return fail("not-supported",
+                  "the plan's optimizer is " +
+                      printable(plan.job.optimizer.name) +
+                      "; groups of adamw are written",
+                  "convert with --to dcp, and fill the groups in torch");
+    groups.resize(plan.job.optimizer.groups.size());
+    for (const plan::Parameter &p : plan.parameters) {
+      const TrainedParameter *parameter = findTrained(trained, p);
+      if (!parameter)
+        return fail("conflicting-arguments",
+                    "the plan has a parameter '" + printable(p.fqn) +
+                        "', and the checkpoint has none of this name",
+                    "give the plan of the job that was trained");
+      if (!p.trainable)
+        continue;
+      groups[size_t(p.group)].push_back(parameter);
+      converted.states += int64_t(parameter->states.size());
+      for (const auto &[kind, state] : parameter->states)
+        converted.bytes += state->bytes;
+    }
+    return converted.states > 0 ||
+           fail("not-supported",
+                "the checkpoint holds no states of an optimizer, which "
+                "load_state wants",
+                "merge writes the weights");
+  }
+
+  void layOut() {
+    MergedPart &part = merged.parts.emplace_back();
+    part.name = "model.safetensors";
+    auto add = [&](const std::string &name, const Tensor &tensor) {
+      part.tensors.push_back(
+          {name, &tensor, tensor.dtype, tensor.bytes, part.bytes});
+      part.bytes += tensor.bytes;
+      merged.bytes += tensor.bytes;
+      ++merged.tensors;
+    };
+    for (const auto &[name, parameter] : trained.parameters)
+      add(name, *parameter.weight);
+    for (const Tensor *buffer : trained.buffers)
+      add(buffer->name, *buffer);
+    converted.parameters = int64_t(trained.parameters.size());
+    converted.bytes += merged.bytes;
+  }
+
+  void optimizer(TorchFile &file, OrderedReader &reader) {
+    PickleWriter &out = file.out;
+    out.text("state");
+    out.emptyDict();
+    out.mark();
+    int64_t index = 0;
+    for (const auto &group : groups)
+      for (const TrainedParameter *parameter : group) {
+        const int64_t number = index++;
+        if (parameter->states.empty())
+          continue;
+        out.integer(number);
+        out.emptyDict();
+        out.mark();
+        out.text("step");
+        file.number(float(converted.steps));
+        for (const auto &[kind, state] : parameter->states) {
+          out.text(kind);
+          file.tensor(state->dtype, state->shape, state->bytes,
+                      [&reader, state = state](const TakeBytes &take) {
+                        return reader.read(*state, take);
+                      });
+        }
+        out.items();
+      }
+    out.items();
+    out.text("param_groups");
+    out.emptyList();
+    out.mark();
+    index = 0;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].empty())
+        continue;
+      out.emptyDict();
+      out.mark();
+      groupOptions(plan, g, converted.steps,
+                   [&](const char *key, const WriteValue &write) {
+                     out.text(key);
+                     write(out);
+                   });
+      out.text("params");
+      out.emptyList();
+      out.mark();
+      for (size_t i = 0; i < groups[g].size(); ++i)
+        out.integer(index++);
+      out.appends();
+      out.items();
+    }
+    out.appends();
+  }
+
+  bool write(const std::string &folder) {
+    auto file = [&](const char *name, const TorchFile::Make &make) {
+      ++converted.files;
+      return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
+                            make);
+    };
+    return file("optimizer.bin",
+                [&](TorchFile &file, OrderedReader &reader) {
+                  optimizer(file, reader);
+                }) &&
+           file("scheduler.bin",
+                [&](TorchFile &file, OrderedReader &) {
+                  scheduleState(file.out, plan, converted.steps,
+                                converted.steps * plan.ranks());
+                }) &&
+           (!plan.job.lossScaling ||
+            file("scaler.pt", [&](TorchFile &file, OrderedReader &) {
+              scaleState(file.out, plan, trained.scale);
+            }));
+  }
+
+  const Trained &trained;
+  const plan::Plan &plan;
+  const std::string &output;
+  const std::function<void(int64_t)> &done;
+  DiagnosticEngine &diagnostics;
+  std::vector<std::vector<const TrainedParameter *>> groups;
+  Merged merged;
+  Converted converted;
+};
+
+} // namespace
+
+std::optional<Converted> convertToReplicas(
+    const Trained &trained, const plan::Plan &plan, const std::string &output,
+    const std::function<void(int64_t)> &done, DiagnosticEngine &diagnostics) {
+  return ReplicasConversion(trained, plan, output, done, diagnostics).run();
+}
+
+} // namespace accel::checkpoint
