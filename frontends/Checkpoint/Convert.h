@@ -45,11 +45,14 @@ std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
                                       DiagnosticEngine &diagnostics);
 
 /// Writes the folder that Accelerate's load_state reads under DDP and in one
-/// process: `plan` says the groups of the optimizer, whose order numbers the
-/// parameters. Reports and returns nothing where that fails.
-std::optional<Converted> convertToReplicas(
-    const Trained &trained, const plan::Plan &plan, const std::string &output,
-    const std::function<void(int64_t)> &done, DiagnosticEngine &diagnostics);
+/// process, or with `trainer` a checkpoint of transformers' Trainer: `plan`
+/// says the groups of the optimizer, whose order numbers the parameters.
+/// Reports and returns nothing where that fails.
+std::optional<Converted>
+convertToReplicas(const Trained &trained, const plan::Plan &plan, bool trainer,
+                  const std::string &output,
+                  const std::function<void(int64_t)> &done,
+                  DiagnosticEngine &diagnostics);
 
 /// Writes the folder that DeepSpeed's load_checkpoint reads under ZeRO 1 and 2
 /// on `ranks` ranks. `plan` says the groups of the optimizer, the other names

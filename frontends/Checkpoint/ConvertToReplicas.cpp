@@ -1,4 +1,5 @@
-//===- ConvertToReplicas.cpp - Checkpoints for Accelerate without FSDP ----===//
+//===- ConvertToReplicas.cpp - For Accelerate without FSDP and the Trainer
+//-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -6,13 +7,17 @@
 //
 // save_state of Accelerate under DDP and in one process: model.safetensors,
 // optimizer.bin as torch's Optimizer.state_dict() is, which numbers parameters
-// in the order of its groups, scheduler.bin and scaler.pt.
+// in the order of its groups, scheduler.bin and scaler.pt. A checkpoint of
+// transformers' Trainer has them as optimizer.pt and scheduler.pt, beside its
+// trainer_state.json.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
 #include "frontends/Checkpoint/TorchFile.h"
 #include "frontends/Checkpoint/TorchOptimizer.h"
 #include "runtime/plan/Plan.h"
+
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
 
@@ -25,11 +30,11 @@ namespace {
 class ReplicasConversion {
 public:
   ReplicasConversion(const Trained &trained, const plan::Plan &plan,
-                     const std::string &output,
+                     bool trainer, const std::string &output,
                      const std::function<void(int64_t)> &done,
                      DiagnosticEngine &diagnostics)
-      : trained(trained), plan(plan), output(output), done(done),
-        diagnostics(diagnostics) {}
+      : trained(trained), plan(plan), trainer(trainer), output(output),
+        done(done), diagnostics(diagnostics) {}
 
   std::optional<Converted> run() {
     converted.steps = trained.steps.value_or(0);
@@ -150,29 +155,53 @@ private:
     out.appends();
   }
 
+  /// What else it says the Trainer takes from its own arguments.
+  bool writeTrainerState(const std::string &folder) {
+    // The Trainer asks for its own control's state when it saves again.
+    nlohmann::ordered_json control = nlohmann::ordered_json::object();
+    for (const char *key : {"should_training_stop", "should_epoch_stop",
+                            "should_save", "should_evaluate", "should_log"})
+      control[key] = false;
+    const nlohmann::ordered_json json = {
+        {"global_step", converted.steps},
+        {"max_steps", plan.job.schedule.steps},
+        {"train_batch_size", plan.job.microBatch},
+        {"log_history", nlohmann::ordered_json::array()},
+        {"stateful_callbacks",
+         {{"TrainerControl",
+           {{"args", control},
+            {"attributes", nlohmann::ordered_json::object()}}}}}};
+    ++converted.files;
+    return writeSmallFile((fs::path(folder) / "trainer_state.json").string(),
+                          json.dump(2) + "\n", diagnostics);
+  }
+
   bool write(const std::string &folder) {
     auto file = [&](const char *name, const TorchFile::Make &make) {
       ++converted.files;
       return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
                             make);
     };
-    return file("optimizer.bin",
+    return file(trainer ? "optimizer.pt" : "optimizer.bin",
                 [&](TorchFile &file, OrderedReader &reader) {
                   optimizer(file, reader);
                 }) &&
-           file("scheduler.bin",
+           file(trainer ? "scheduler.pt" : "scheduler.bin",
                 [&](TorchFile &file, OrderedReader &) {
                   scheduleState(file.out, plan, converted.steps,
-                                converted.steps * plan.ranks());
+                                converted.steps * (trainer ? 1 : plan.ranks()));
                 }) &&
            (!plan.job.lossScaling ||
-            file("scaler.pt", [&](TorchFile &file, OrderedReader &) {
-              scaleState(file.out, plan, trained.scale);
-            }));
+            file("scaler.pt",
+                 [&](TorchFile &file, OrderedReader &) {
+                   scaleState(file.out, plan, trained.scale);
+                 })) &&
+           (!trainer || writeTrainerState(folder));
   }
 
   const Trained &trained;
   const plan::Plan &plan;
+  const bool trainer;
   const std::string &output;
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;
@@ -183,10 +212,13 @@ private:
 
 } // namespace
 
-std::optional<Converted> convertToReplicas(
-    const Trained &trained, const plan::Plan &plan, const std::string &output,
-    const std::function<void(int64_t)> &done, DiagnosticEngine &diagnostics) {
-  return ReplicasConversion(trained, plan, output, done, diagnostics).run();
+std::optional<Converted>
+convertToReplicas(const Trained &trained, const plan::Plan &plan, bool trainer,
+                  const std::string &output,
+                  const std::function<void(int64_t)> &done,
+                  DiagnosticEngine &diagnostics) {
+  return ReplicasConversion(trained, plan, trainer, output, done, diagnostics)
+      .run();
 }
 
 } // namespace accel::checkpoint

@@ -152,6 +152,25 @@ def from_trainer(context):
     return f"losses after {HALF} steps of the Trainer: {loss:.1e}"
 
 
+def to_trainer(context):
+    """accel-run's checkpoint, resumed by the Trainer itself."""
+    jobs.make_job(context.path(), jobs.MODELS["gqa"], kind="single", ranks=1,
+                  steps=STEPS, checkpoint_every=HALF, groups=GROUPS)
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    want = harness.execute(context, plan, 1, context.path("run.jsonl"))
+    made = context.path(f"checkpoint-{HALF}")
+    convert(context, context.path("out", f"step-{HALF:08}"), made, "trainer",
+            "--plan", plan)
+    harness.run([sys.executable, os.path.join(harness.HERE, "trainer_writer.py"),
+                 context.path("job.yaml"), context.path("trainer.jsonl"),
+                 context.path("trainer"), str(STEPS), str(HALF), made])
+    got = harness.read_log(context.path("trainer.jsonl"))
+    check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
+    loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
+    return f"losses after {HALF} steps of accel-run: {loss:.1e}"
+
+
 def from_fsdp1(*options):
     """Flat parameters, which have names all the same."""
     def case(context):
@@ -477,6 +496,7 @@ def large(context):
 CASES = [
     ("convert-to-accelerate", to_accelerate),
     ("convert-to-ddp", to_ddp),
+    ("convert-to-trainer", to_trainer),
     ("convert-scale-to-accelerate", scale_to_accelerate),
     ("convert-to-zero1", to_deepspeed(1, 3)),
     ("convert-to-zero2", to_deepspeed(2, 2)),

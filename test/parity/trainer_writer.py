@@ -1,9 +1,10 @@
 """Trains the job of a job.yaml with transformers' Trainer in one process, on the
 samples that accel-run takes.
 
-  trainer_writer.py JOB.yaml LOG FOLDER STEPS AT
+  trainer_writer.py JOB.yaml LOG FOLDER STEPS AT [FROM]
 
-It logs a JSON line a step, and saves FOLDER/checkpoint-AT.
+It logs a JSON line a step, and saves FOLDER/checkpoint-AT; or it goes on from the
+checkpoint FROM, of step AT.
 """
 import json
 import os
@@ -13,7 +14,7 @@ import fsdp2
 
 
 def main():
-    path, log, folder, steps, at = sys.argv[1:]
+    path, log, folder, steps, at, *checkpoint = sys.argv[1:]
     import torch
     import transformers
     import yaml
@@ -59,9 +60,10 @@ def main():
             disable_tqdm=True),
         train_dataset=Samples(),
         data_collator=transformers.default_data_collator)
-    trainer.train()
+    trainer.train(resume_from_checkpoint=checkpoint[0] if checkpoint else None)
     with open(log, "w", encoding="utf-8") as f:
-        for step, loss in enumerate(trainer.losses):
+        first = int(at) if checkpoint else 0
+        for step, loss in enumerate(trainer.losses, first):
             f.write(json.dumps({"step": step + 1, "loss": loss}) + "\n")
 
 

@@ -69,7 +69,14 @@ private:
   std::chrono::steady_clock::time_point shown;
 };
 
-enum class Resumer { Safetensors, TorchDcp, Accelerate, AccelRun, Deepspeed };
+enum class Resumer {
+  Safetensors,
+  TorchDcp,
+  Accelerate,
+  AccelRun,
+  Deepspeed,
+  Trainer
+};
 
 struct ConvertArguments {
   std::optional<Resumer> to;
@@ -93,8 +100,11 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
   if (arguments.to == Resumer::AccelRun)
     return checkpoint::convertToRun(trained, arguments.samples, output, done,
                                     engine);
-  if (arguments.to == Resumer::Accelerate && !cutsParameters(*plan))
-    return checkpoint::convertToReplicas(trained, *plan, output, done, engine);
+  const bool trainer = arguments.to == Resumer::Trainer;
+  if (trainer ||
+      (arguments.to == Resumer::Accelerate && !cutsParameters(*plan)))
+    return checkpoint::convertToReplicas(trained, *plan, trainer, output, done,
+                                         engine);
   if (arguments.to == Resumer::Deepspeed)
     return checkpoint::convertToZero(
         trained, *plan, arguments.ranks ? arguments.ranks : plan->ranks(),
@@ -155,8 +165,9 @@ int convert(const std::string &folder, const std::string &output,
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
   // The plan's own is written.
-  if (trained && (arguments.to == Resumer::Accelerate ||
-                  arguments.to == Resumer::Deepspeed))
+  if (trained &&
+      (arguments.to == Resumer::Accelerate ||
+       arguments.to == Resumer::Deepspeed || arguments.to == Resumer::Trainer))
     std::erase_if(trained->leftBehind, [](const auto &left) {
       return left.second.what == checkpoint::Beside::Schedule;
     });
@@ -257,7 +268,8 @@ int accel::checkpointCommand(int argc, char **argv) {
                         {"accelerate", Resumer::Accelerate},
                         {"dcp", Resumer::TorchDcp},
                         {"deepspeed", Resumer::Deepspeed},
-                        {"safetensors", Resumer::Safetensors}}),
+                        {"safetensors", Resumer::Safetensors},
+                        {"trainer", Resumer::Trainer}}),
                    "convert: who resumes; safetensors is merge");
   arguments.option("--samples", conversion.samples, countValue(),
                    "convert: sequences that all ranks have trained on, which "
@@ -265,11 +277,11 @@ int accel::checkpointCommand(int argc, char **argv) {
   arguments.option("--ranks", conversion.ranks, countValue(),
                    "convert: ranks that deepspeed resumes on (default: the "
                    "plan's)");
-  arguments.option(
-      "--plan", conversion.plan, textValue("PLAN.json"),
-      "convert: groups of the optimizer and tied parameters, for "
-      "accelerate, dcp and deepspeed; names of parameters that the optimizer "
-      "numbers (DDP, the Trainer)");
+  arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
+                   "convert: groups of the optimizer and tied parameters, for "
+                   "accelerate, dcp, deepspeed and trainer; names of "
+                   "parameters that the optimizer "
+                   "numbers (DDP, the Trainer)");
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each tensor) for programs");
   int exitCode = 0;
@@ -305,7 +317,8 @@ int accel::checkpointCommand(int argc, char **argv) {
     return merge(words[1], output, options, format);
   if (!conversion.to)
     return arguments.usageError(
-        "convert needs --to accel-run|accelerate|dcp|deepspeed|safetensors");
+        "convert needs --to "
+        "accel-run|accelerate|dcp|deepspeed|safetensors|trainer");
   if (conversion.to == Resumer::AccelRun && conversion.samples == 0)
     return arguments.usageError(
         "--to accel-run needs --samples N: a checkpoint says not how many "
@@ -318,6 +331,10 @@ int accel::checkpointCommand(int argc, char **argv) {
   if (conversion.to == Resumer::Deepspeed && conversion.plan.empty())
     return arguments.usageError(
         "--to deepspeed needs --plan PLAN.json, which says the groups of the "
+        "optimizer");
+  if (conversion.to == Resumer::Trainer && conversion.plan.empty())
+    return arguments.usageError(
+        "--to trainer needs --plan PLAN.json, which says the groups of the "
         "optimizer");
   return convert(words[1], output, conversion, format);
 }
