@@ -18,7 +18,8 @@ CALLS = [
 ]
 # In the frontends a literal with a hyphen is nothing but a code.
 LITERAL = re.compile(HYPHENED)
-NAMES = {"accel-opt", "accel-run", "accel-run-1", "accelerate-launch",
+NAMES = {"accel-opt", "accel-run", "accel-run-1", "accel-run-out",
+         "accelerate-launch",
          "all-linear",
          "by-name", "flash-attn", "flash-attn3", "interleaved-1f1b",
          "llamafactory-cli",
