@@ -79,7 +79,7 @@ TOLERANCE = 16 * 1024
 # are computed again.
 FULL_TOLERANCE = 128 * 1024
 FULL_RESERVED = 0.01
-# One expert after the other; FSDP1's flat gradients, which are not
+# One expert after the other; a block of the logits (GLM 4); FSDP1's flat gradients, which may not be
 # there for long where collectives end at once.
 KNOWN_RESERVED = {"full-glm4-ckpt": 0.061, "full-qwen2moe-bf16": 0.1,
                   "full-bert-large-amp": 0.03, "full-moe-amp-ckpt": 0.012,
