@@ -130,29 +130,10 @@ private:
         out.items();
       }
     out.items();
-    out.text("param_groups");
-    out.emptyList();
-    out.mark();
-    index = 0;
-    for (size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].empty())
-        continue;
-      out.emptyDict();
-      out.mark();
-      groupOptions(plan, g, converted.steps,
-                   [&](const char *key, const WriteValue &write) {
-                     out.text(key);
-                     write(out);
-                   });
-      out.text("params");
-      out.emptyList();
-      out.mark();
-      for (size_t i = 0; i < groups[g].size(); ++i)
-        out.integer(index++);
-      out.appends();
-      out.items();
-    }
-    out.appends();
+    std::vector<size_t> counts;
+    for (const auto &group : groups)
+      counts.push_back(group.size());
+    paramGroups(out, plan, counts, converted.steps);
   }
 
   /// What else it says the Trainer takes from its own arguments.

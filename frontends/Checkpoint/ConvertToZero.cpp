@@ -333,25 +333,10 @@ private:
       out.items();
     }
     out.items();
-    out.text("param_groups");
-    out.emptyList();
-    out.mark();
-    for (size_t i = 0; i < written.size(); ++i) {
-      out.emptyDict();
-      out.mark();
-      groupOptions(plan, written[i], converted.steps,
-                   [&](const char *key, const WriteValue &write) {
-                     out.text(key);
-                     write(out);
-                   });
-      out.text("params");
-      out.emptyList();
-      out.mark();
-      out.integer(int64_t(i));
-      out.appends();
-      out.items();
-    }
-    out.appends();
+    std::vector<size_t> counts(groups.size(), 0);
+    for (size_t g : written)
+      counts[g] = 1; // its flat partition
+    paramGroups(out, plan, counts, converted.steps);
     out.items();
     out.text("single_partition_of_fp32_groups");
     out.emptyList();

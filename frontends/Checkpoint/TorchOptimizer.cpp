@@ -37,6 +37,32 @@ void groupOptions(
     take(key, [](PickleWriter &out) { out.none(); });
 }
 
+void paramGroups(PickleWriter &out, const plan::Plan &plan,
+                 const std::vector<size_t> &counts, int64_t steps) {
+  out.text("param_groups");
+  out.emptyList();
+  out.mark();
+  int64_t number = 0;
+  for (size_t g = 0; g < counts.size(); ++g) {
+    if (counts[g] == 0)
+      continue;
+    out.emptyDict();
+    out.mark();
+    groupOptions(plan, g, steps, [&](const char *key, const WriteValue &write) {
+      out.text(key);
+      write(out);
+    });
+    out.text("params");
+    out.emptyList();
+    out.mark();
+    for (size_t i = 0; i < counts[g]; ++i)
+      out.integer(number++);
+    out.appends();
+    out.items();
+  }
+  out.appends();
+}
+
 void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
                    int64_t stepped) {
   auto rates = [&](const char *key, bool base) {

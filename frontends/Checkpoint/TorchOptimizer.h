@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace accel::plan {
 struct Plan;
@@ -25,6 +26,12 @@ using WriteValue = std::function<void(PickleWriter &)>;
 void groupOptions(
     const plan::Plan &plan, size_t group, int64_t steps,
     const std::function<void(const char *, const WriteValue &)> &take);
+
+/// Writes "param_groups" and the list of an optimizer's groups, with their
+/// options. Of each there are as many parameters as `counts` says, numbered on
+/// over the groups; one without any is left out.
+void paramGroups(PickleWriter &out, const plan::Plan &plan,
+                 const std::vector<size_t> &counts, int64_t steps);
 
 /// Writes keys and values of LambdaLR's state, which all schedules of
 /// transformers are, after `steps` steps of the optimizer; `stepped` is how
