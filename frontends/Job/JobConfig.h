@@ -201,6 +201,8 @@ struct JobConfig {
   Setting<plan::GradScaler> gradScaler;
   /// `collective_timeout`: seconds; 0: accel-run's default.
   Setting<int64_t> collectiveTimeout;
+  /// `logging_steps`: optimizer steps of a line of accel-run's log.
+  Setting<int64_t> loggingSteps{1, Origin::Default, "logging_steps", {}, ""};
   Setting<std::string> target; // a shipped name or a resolved file; empty: none
 
   /// `accelerate.precision` with the job's `precision` applied.

@@ -47,7 +47,8 @@ const std::vector<std::string> &jobKeys() {
                                                 "seed",
                                                 "sample",
                                                 "grad_scaler",
-                                                "collective_timeout"};
+                                                "collective_timeout",
+                                                "logging_steps"};
   return keys;
 }
 
@@ -90,6 +91,7 @@ std::optional<JobConfig> JobReader::read() {
   readSampling(job);
   readGradScaler(job);
   top.integer("collective_timeout", job.collectiveTimeout, 1, 1 << 30);
+  top.integer("logging_steps", job.loggingSteps, 1, 1 << 30);
   readSeed(job);
   if (!complete)
     return std::nullopt;

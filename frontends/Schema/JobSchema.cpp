@@ -351,6 +351,9 @@ Json jobProperties() {
        integer("Seconds after which a collective that a rank did not enter "
                "ends the job",
                1)},
+      {"logging_steps",
+       integer("Optimizer steps of a line of the log; its loss is their mean",
+               1)},
       {"on_nan", choice("At a step whose loss or gradients are not finite",
                         {"stop", "skip"})},
       {"offload",

@@ -162,6 +162,9 @@ struct Job {
   /// Seconds after which a collective that a rank did not enter ends the job;
   /// 0: accel-run's default.
   int64_t collectiveTimeout = 0;
+  /// Optimizer steps between lines of the log, for which alone ranks reduce
+  /// the loss and other numbers.
+  int64_t loggingSteps = 1;
   Checkpoint checkpoint;
   bool operator==(const Job &) const = default;
 };

@@ -182,6 +182,21 @@ TEST_F(Job, FilesAreNotOpenedOnRequest) {
   EXPECT_EQ(findings(), "");
 }
 
+TEST_F(Job, StepsOfALineOfTheLog) {
+  EXPECT_EQ(*load(base).job->loggingSteps, 1);
+  EXPECT_EQ(*load(base + "logging_steps: 25\n").job->loggingSteps, 25);
+  EXPECT_EQ(findings(), "");
+  load(base + "logging_steps: 0\n");
+  EXPECT_EQ(findings(), "invalid-value 4 logging_steps");
+  EXPECT_EQ(engine.all()[0].message,
+            "logging_steps must be a positive integer, this is 0");
+}
+
+TEST_F(Job, LinesOfTheLogAreOfWholeSteps) {
+  load(base + "logging_steps: 2.5\n");
+  EXPECT_EQ(findings(), "invalid-value 4 logging_steps");
+}
+
 TEST_F(Job, DataShorterThanOneSample) {
   load("accelerate: fsdp.yaml\nmodel: model\n"
        "data: {tokens: train.bin, sequence_length: 1025}\n");

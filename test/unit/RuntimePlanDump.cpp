@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
   plan::Checkpoint checkpoint;
   std::string weights, device = "cpu", model;
   double rate = 0;
-  int64_t steps = 8, every = 0;
+  int64_t steps = 8, every = 0, logging = 1;
   data.kind = "tokens";
   data.path = "tokens.bin";
   for (int i = 1; i < argc; ++i) {
@@ -55,6 +55,8 @@ int main(int argc, char **argv) {
       checkpoint.dir = value;
     else if (key == "every")
       checkpoint.every = number;
+    else if (key == "logging")
+      logging = number;
     else if (key == "keep")
       checkpoint.keep = number;
     else if (key == "background")
@@ -81,6 +83,7 @@ int main(int argc, char **argv) {
   plan::Plan plan = test::tinyPlan(options);
   plan.job.data = data;
   plan.job.schedule.steps = steps;
+  plan.job.loggingSteps = logging;
   plan.job.checkpoint = checkpoint;
   plan.job.modelPath = model;
   plan.device = device;

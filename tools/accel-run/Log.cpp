@@ -17,6 +17,20 @@
 
 namespace accel::run {
 
+void LineSteps::add(double loss, bool skipped) {
+  all.sum += loss;
+  ++all.steps;
+  if (!skipped) {
+    taken.sum += loss;
+    ++taken.steps;
+  }
+}
+
+double LineSteps::meanLoss() const {
+  const Losses &losses = taken.steps > 0 ? taken : all;
+  return losses.sum / static_cast<double>(losses.steps);
+}
+
 std::string toJsonLine(const StepRecord &record) {
   // nlohmann writes numbers that are not finite as null.
   nlohmann::ordered_json json = {{"step", record.step},
@@ -82,7 +96,7 @@ static std::string shownText(const std::optional<std::string> &text,
 Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
          int64_t lastStep, const char *items)
     : path(path), terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps),
-      lastStep(lastStep), items(items) {
+      lastStep(lastStep), writtenStep(doneSteps), items(items) {
   if (path.empty())
     return;
   const std::string kept = resuming ? linesOf(path, doneSteps) : "";
@@ -167,12 +181,14 @@ void Log::write(const StepRecord &record) {
   }
   // In a file: about twenty lines a run.
   const int64_t every = std::max<int64_t>(1, (lastStep - doneSteps) / 20);
-  if (done % every == 0 || done == lastStep || done == doneSteps + 1) {
+  const bool first = writtenStep == doneSteps;
+  if (done / every > writtenStep / every || done == lastStep || first) {
     std::printf("step %lld/%lld  loss %.4f  %.0f %s/s  %.3f s\n",
                 static_cast<long long>(done), static_cast<long long>(lastStep),
                 record.loss, record.tokensPerSecond, items, record.seconds);
     std::fflush(stdout);
   }
+  writtenStep = done;
 }
 
 } // namespace accel::run

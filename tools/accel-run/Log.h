@@ -26,14 +26,41 @@ struct EvalRecord {
   std::vector<SampleRecord> samples;
 };
 
+/// A line of the log: an optimizer step, and what the steps since the line
+/// before have done.
 struct StepRecord {
   int64_t step = 0; // from 1, as on the terminal and in names of checkpoints
-  double loss = 0;
-  std::optional<double> gradNorm;
-  double lr = 0, tokensPerSecond = 0, seconds = 0;
+  double loss = 0;  // the mean over ranks and over the line's steps
+  std::optional<double> gradNorm;          // of `step`
+  double lr = 0;                           // of `step`
+  double tokensPerSecond = 0, seconds = 0; // means of the steps
   int64_t peakBytes = 0;
-  bool skipped = false;
+  bool skipped = false; // the update of one of the steps, or of more
   std::optional<EvalRecord> eval;
+};
+
+/// The steps since the last line of the log, as one rank knows them.
+class LineSteps {
+public:
+  /// A step with the rank's own loss.
+  void add(double loss, bool skipped);
+  /// What that step took.
+  void addSeconds(double more) { seconds += more; }
+  /// The mean loss of this rank: of the steps that were not skipped, or of all
+  /// where each one was.
+  double meanLoss() const;
+  double meanSeconds() const {
+    return seconds / static_cast<double>(all.steps);
+  }
+  bool hasSkipped() const { return taken.steps < all.steps; }
+
+private:
+  struct Losses {
+    double sum = 0;
+    int64_t steps = 0;
+  };
+  Losses all, taken;
+  double seconds = 0;
 };
 
 /// One JSON object; a value that is not finite becomes null.
@@ -61,6 +88,7 @@ private:
   bool shown = false;
   bool complained = false; // that a line could not be written
   int64_t doneSteps, lastStep;
+  int64_t writtenStep; // of the line before; at first `doneSteps`
   const char *items;
   double meanSeconds = 0;
 };

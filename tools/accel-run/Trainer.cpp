@@ -111,6 +111,8 @@ void Trainer::queueStep(int64_t step) {
   InFlight &flight = inFlight.emplace_back();
   StepRecord &record = flight.record;
   record.step = step + 1;
+  flight.isLine = endsLine(step + 1);
+  flight.isSaved = saves(step + 1);
   Progress::get().setStep(step);
   flight.before = Usage::now();
   flight.begin = now();
@@ -157,46 +159,90 @@ void Trainer::agree(StepRecord &record, double loss) {
   othersWrite = maxima[2] > 0;
 }
 
-StepRecord Trainer::finishStep() {
+bool Trainer::saves(int64_t done) const {
+  const int64_t every = job.checkpoint.every;
+  return !input.outDir.empty() &&
+         (done == lastStep || (every > 0 && done % every == 0));
+}
+
+bool Trainer::evaluates(int64_t done) const {
+  return evaluation && (done == lastStep || done % job.evalEvery == 0);
+}
+
+bool Trainer::endsLine(int64_t done) const {
+  return done % job.loggingSteps == 0 || done == lastStep || evaluates(done);
+}
+
+bool Trainer::agreesAfter(const InFlight &flight,
+                          const StepResult &result) const {
+  // What is saved is sound on all ranks; a checkpoint on its way goes on once
+  // all have written; and a norm, which is that of all ranks, that is not
+  // finite has its cause on one of them.
+  return flight.isLine || flight.isSaved || stopSignal ||
+         (writer && writer->pending()) || options.debugNan ||
+         (result.hasGradNorm && !std::isfinite(result.gradNorm));
+}
+
+std::optional<StepRecord> Trainer::finishStep() {
   Progress::get().enter("the end of the step");
   const StepResult result = executor.finish();
   InFlight flight = std::move(inFlight.front());
   inFlight.pop_front();
   StepRecord &record = flight.record;
-  agree(record, result.loss);
+  const bool agrees = agreesAfter(flight, result);
+  line.add(result.loss, result.skipped);
+  record.loss = line.meanLoss();
+  if (agrees)
+    agree(record, record.loss);
   if (result.hasGradNorm)
     record.gradNorm = result.gradNorm;
   record.skipped = result.skipped;
   // A step that was queued behind another one begins when that one ends.
   const double end = now();
   const bool behind = flight.begin < lastEnd;
-  record.seconds = end - (behind ? lastEnd : flight.begin);
+  const double seconds = end - (behind ? lastEnd : flight.begin);
   const Usage before = behind ? lastUsage : flight.before;
-  record.tokensPerSecond =
-      static_cast<double>(job.itemsPerMicroBatch() * job.accumulation *
-                          groups.mesh().dataSize()) /
-      record.seconds;
+  const double items = static_cast<double>(
+      job.itemsPerMicroBatch() * job.accumulation * groups.mesh().dataSize());
   const Usage after = Usage::now();
-  stepSeconds.push_back(record.seconds);
-  stepTokens.push_back(record.tokensPerSecond);
+  ++measured.steps;
+  stepSeconds.push_back(seconds);
+  stepTokens.push_back(items / seconds);
   stepCpu.push_back(after.cpuSeconds - before.cpuSeconds);
   stepFaults.push_back(after.pageFaults - before.pageFaults);
   lastEnd = end;
   lastUsage = after;
-  checkFinite(record, result.loss);
+  checkFinite(record, result.loss, agrees);
   if (writer && writer->pending() && !othersWrite) {
     Progress::get().enter("the checkpoint");
     writer->advance();
   }
+  line.addSeconds(seconds);
+  // A run that a signal ends has a line of its last step.
+  if (!flight.isLine && !(stopSignal && inFlight.empty()))
+    return std::nullopt;
+  record.skipped = line.hasSkipped();
+  record.seconds = line.meanSeconds();
+  record.tokensPerSecond = items / record.seconds;
+  line = LineSteps();
   return record;
 }
 
-void Trainer::checkFinite(const StepRecord &record, double ownLoss) {
+void Trainer::checkFinite(const StepRecord &record, double ownLoss,
+                          bool agreed) {
   // A skipped step has changed nothing.
   if (record.skipped)
     return;
+  const std::string stops = " at step " + std::to_string(record.step) +
+                            ": training stops, and nothing is saved after the "
+                            "last checkpoint; --on-nan skip leaves such steps "
+                            "out";
+  // The others hear of it from this rank, and wait for it before they save.
+  if (!agreed && !std::isfinite(ownLoss))
+    throw std::runtime_error("the loss is " + std::to_string(ownLoss) + stops +
+                             ", --debug-nan names the operator");
   std::string what;
-  if (!std::isfinite(record.loss)) {
+  if (agreed && !std::isfinite(record.loss)) {
     // All ranks see that the mean is not finite, and look for the rank.
     const std::vector<double> losses = groups.gather({ownLoss});
     for (size_t rank = 0; rank < losses.size() && what.empty(); ++rank)
@@ -214,9 +260,7 @@ void Trainer::checkFinite(const StepRecord &record, double ownLoss) {
     std::fprintf(stderr, "accel-run: rank %d: note: first at %s\n",
                  groups.rank(), first->c_str());
   throw AgreedError(
-      what + " at step " + std::to_string(record.step) +
-      ": training stops, and nothing is saved after the last "
-      "checkpoint; --on-nan skip leaves such steps out" +
+      what + stops +
       (executor.notFinite() ? "" : ", --debug-nan names the operator"));
 }
 
@@ -378,27 +422,26 @@ int Trainer::run() {
   // A GPU gets the next step before the host looks at the last one.
   const size_t stepsAhead =
       device.device().is_cpu() || options.debugNan ? 0 : 1;
-  const int64_t every = job.checkpoint.every;
   for (int64_t step = firstStep; step < lastStep; ++step) {
     queueStep(step);
     const bool last = step + 1 == lastStep;
-    const bool due = !input.outDir.empty() &&
-                     (last || (every > 0 && (step + 1) % every == 0));
-    const bool evaluates =
-        evaluation && ((step + 1) % job.evalEvery == 0 || last);
+    const bool due = saves(step + 1);
+    const bool evaluated = evaluates(step + 1);
     // What is saved or evaluated is known to be sound.
-    const size_t kept = last || due || evaluates ? 0 : stepsAhead;
+    const size_t kept = last || due || evaluated ? 0 : stepsAhead;
     while (inFlight.size() > kept) {
-      StepRecord record = finishStep();
-      if (evaluates && inFlight.empty())
-        record.eval = evaluate(step + 1);
-      note(record);
+      std::optional<StepRecord> record = finishStep();
+      if (evaluated && inFlight.empty())
+        record->eval = evaluate(step + 1);
+      if (record)
+        note(*record);
     }
     if (due)
       save(step + 1, /*behind=*/!last);
     if (stopSignal && !last) {
       while (!inFlight.empty())
-        note(finishStep());
+        if (const std::optional<StepRecord> record = finishStep())
+          note(*record);
       return stop(step + 1, due);
     }
   }
@@ -407,8 +450,9 @@ int Trainer::run() {
 }
 
 void Trainer::note(const StepRecord &record) {
-  if (measured.steps++ == 0)
+  if (!hasLines)
     measured.firstLoss = record.loss;
+  hasLines = true;
   measured.lastLoss = record.loss;
   measured.peakBytes = record.peakBytes;
   if (log)

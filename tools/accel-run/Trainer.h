@@ -40,14 +40,25 @@ private:
     StepRecord record;
     double begin = 0; // of queueing it
     Usage before;
+    bool isLine = false; // of the log
+    bool isSaved = false;
   };
   void start();
   void queueStep(int64_t step);
-  /// Waits for the oldest step in flight and fills in what it has done.
-  StepRecord finishStep();
+  /// Waits for the oldest step in flight. What it and the steps since the last
+  /// line of the log have done, where it ends a line; after steps in between,
+  /// each rank knows its own numbers alone.
+  std::optional<StepRecord> finishStep();
+  /// Whether ranks reduce the numbers of the step. The same on all ranks.
+  bool agreesAfter(const InFlight &flight, const StepResult &result) const;
   void note(const StepRecord &record);
-  /// The loss and the norm of all ranks, and whether one was asked to stop.
+  /// The loss of all ranks, and whether one was asked to stop.
   void agree(StepRecord &record, double loss);
+  /// Whether the numbers of optimizer step `done` are a line of the log.
+  bool endsLine(int64_t done) const;
+  /// Whether a checkpoint is written, or the model evaluated, after `done`.
+  bool saves(int64_t done) const;
+  bool evaluates(int64_t done) const;
   /// Ranks that have a loss of their own: those of a pipeline's last stage.
   double lossRanks() const;
   EvalRecord evaluate(int64_t done);
@@ -57,8 +68,9 @@ private:
   void completeSave();
   /// Ends an optimizer step early, as a signal has asked; the exit code.
   int stop(int64_t done, bool saved);
-  /// Throws where training cannot go on from what the step has computed.
-  void checkFinite(const StepRecord &record, double ownLoss);
+  /// Throws where training cannot go on from what the step has computed;
+  /// `agreed`: of numbers that all ranks have.
+  void checkFinite(const StepRecord &record, double ownLoss, bool agreed);
   /// The text of the mark in a model folder.
   std::string modelMark(int64_t done) const;
   void finish();
@@ -84,6 +96,8 @@ private:
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
   InstructionTimes profile;
   std::deque<InFlight> inFlight; // oldest first
+  LineSteps line;                // since the last line of the log
+  bool hasLines = false;         // one was written
   double lastEnd = 0;            // when the step before was finished
   Usage lastUsage;               // by then
 };

@@ -219,6 +219,11 @@ template <typename V> void fields(V &v, Of<V, Job> &job) {
   v.optional("collective_timeout", job.collectiveTimeout,
              {.doc = "Seconds after which a collective that a rank did not "
                      "enter ends the job; 0: accel-run's default"});
+  v.optional("logging_steps", job.loggingSteps, int64_t(1),
+             {.doc = "Optimizer steps of a line of the log, of which numbers "
+                     "are reduced over the ranks; default 1",
+              .low = 1,
+              .high = maxInt});
   v("checkpoint", job.checkpoint, {.line = 2});
 }
 

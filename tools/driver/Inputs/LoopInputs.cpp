@@ -174,6 +174,7 @@ void fillLoop(const JobConfig &job, plan::Job &training) {
   if (training.lossScaling)
     training.gradScaler = job.gradScaler.value;
   training.collectiveTimeout = job.collectiveTimeout.value;
+  training.loggingSteps = job.loggingSteps.value;
   training.data = dataOf(job.data);
   if (job.eval.present) {
     training.evalData = dataOf(job.eval.data);
