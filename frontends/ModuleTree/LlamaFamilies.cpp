@@ -452,25 +452,6 @@ sliding_window_pattern ?= 4
 sliding sliding_window&&sliding_window_pattern&&(layer+1)%sliding_window_pattern
 )"};
 
-const std::vector<const char *> granite = {R"(
-vocab_size = 32000
-hidden_size = 4096
-intermediate_size = 11008
-num_hidden_layers = 32
-num_attention_heads = 32
-max_position_embeddings = 2048
-tie_word_embeddings = 0
-text hidden_act = silu
-)",
-                                           llamaSizes, llamaDerived,
-                                           llamaSwitches, R"(
-attention_bias = 0
-qkv_bias := attention_bias
-o_bias := attention_bias
-mlp_bias = 0
-sliding 0
-)"};
-
 const std::vector<const char *> smollm3 = {R"(
 vocab_size = 128256
 hidden_size = 2048
@@ -589,7 +570,7 @@ const std::vector<Family> llamaFamilies = {
     {"arcee", "Arcee", arcee, llamaClasses({answersTransformer})},
     {"seed_oss", "SeedOss", seedOss, llamaClasses({answersTransformer})},
     {"olmoe", "Olmoe", olmoe, llamaClasses()},
-    {"granite", "Granite", granite, llamaClasses()},
+    {"granite", "Granite", llama, llamaClasses()},
     {"smollm3", "SmolLM3", smollm3, llamaClasses({answersTransformer})},
 };
 

@@ -1,6 +1,6 @@
 """Llama-3.1-8B in its own size, one job for each way to spread its parameters
 and to keep its activations: what a step launches, copies and waits for, which
-follows from sizes too (an update takes its elements in pieces), its order, its
+follows from sizes too (an update takes its elements in chunks), its order, its
 bytes and its seconds. Nothing computes values, so that no tensor takes memory,
 and every parameter starts with zeros, which nobody draws: a job takes a second
 or two, where the plan would have needed hundreds of gigabytes."""
