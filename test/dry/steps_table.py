@@ -12,11 +12,6 @@ COUNTED = ("launches", "fills", "copies on the device", "copies to the device",
            "on the default stream")
 
 
-# Between ranks of experts the rows of each expert are a copy, and one without rows
-# is none. Which those are follows from values, whose last bits differ from run to run.
-EXPERTS = ("copies on the device", 8)
-
-
 def read():
     if not os.path.exists(TABLE):
         return {}
@@ -29,19 +24,12 @@ def counts(report, step):
     return {key: str(report["steps"][step].get(key, 0)) for key in COUNTED}
 
 
-def slack(title, key):
-    """By how much a count may differ from the table's."""
-    return EXPERTS[1] if "-experts" in title and key == EXPERTS[0] else 0
-
-
 def changed(table, title, counted):
     """What is to be said where a step is not as the table has it; or None."""
     if title not in table:
         return f"{TABLE} has no line for it (--update)"
-    row = table[title]
-    wrong = [f"{key}: {counted[key]}, {row[key]} in steps.csv"
-             for key in COUNTED
-             if abs(int(counted[key]) - int(row[key])) > slack(title, key)]
+    wrong = [f"{key}: {counted[key]}, {table[title][key]} in steps.csv"
+             for key in COUNTED if counted[key] != table[title][key]]
     return ("a step has changed (--update where that is meant):\n"
             + "\n".join(wrong)) if wrong else None
 

@@ -5,6 +5,7 @@ the PyTorch reference (fsdp2.py), so that both run the same thing.
 """
 import json
 import os
+import threading
 
 import numpy as np
 import yaml
@@ -147,6 +148,11 @@ def write_spelled_config(folder, config):
         f.write("\n")
 
 
+# torch's generator and default dtype are one for all threads: weights of models
+# that two threads make at once would depend on who draws first.
+DRAWING = threading.Lock()
+
+
 def make_model(folder, config, seed=0):
     """A Hugging Face folder with config.json and random safetensors weights.
 
@@ -158,9 +164,10 @@ def make_model(folder, config, seed=0):
 
     write_config(folder, config)
     hf_config = transformers.AutoConfig.from_pretrained(folder)
-    torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(
-        hf_config, dtype=torch.float32)
+    with DRAWING:
+        torch.manual_seed(seed)
+        model = transformers.AutoModelForCausalLM.from_config(
+            hf_config, dtype=torch.float32)
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -396,10 +403,10 @@ def make_array_job(folder, name, *, ranks=2, steps=12, length=16, lr=2e-3,
     model = os.path.join(folder, "model")
     write_config(model, config)
     made = transformers.AutoConfig.from_pretrained(model)
-    torch.manual_seed(0)
-    network = getattr(transformers, config["architectures"][0])._from_config(
-        made, dtype=torch.float32)
-    with torch.no_grad():
+    with DRAWING, torch.no_grad():
+        torch.manual_seed(0)
+        network = getattr(transformers, config["architectures"][0])._from_config(
+            made, dtype=torch.float32)
         for parameter in network.parameters():
             if parameter.dim() == 1 and parameter.requires_grad:
                 parameter.add_(0.1 * torch.randn_like(parameter))
