@@ -232,8 +232,9 @@ struct StepPrediction {
   int64_t endBytes = 0;        // after the step: the same
   int64_t reservedBytes = 0;   // with the allocator's segments, by stream pool
   /// Where the segments were replayed too, tensor by tensor, `reservedBytes` is
-  /// the larger of that and of the estimate: the peak of each pool and the
-  /// target's share of idle bytes.
+  /// that of an executor that never shards, and of others the larger of it and
+  /// of the estimate: the peak of each pool and the target's share of idle
+  /// bytes.
   bool replayed = false;
   int64_t replayedBytes = 0;          // where replayed
   int64_t estimatedReservedBytes = 0; // where replayed

@@ -22,8 +22,14 @@ KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
          "llama8b-liger-lora-ckpt": 0.018, "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
          "qwen7b-qlora-ckpt": 0.0025}
-# Segments that checkpoints and lists of tensors leave in pieces.
-KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "qwen7b-bf16-ckpt": 0.14}
+# Segments of LLM.int8()'s temporaries, of what compiled code keeps, of one expert
+# after the other, of masks, and of a block of the logits.
+KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.053,
+                  "qwen2moe-bf16": 0.091, "qwen7b-qlora-ckpt": 0.061,
+                  "gemma2b-amp-ckpt": 0.059, "glm4-ckpt": 0.067,
+                  "qwen06b-liger-ckpt": 0.04, "mistral-window": 0.033,
+                  "llama1b-liger-amp": 0.032, "bert-large-amp": 0.027,
+                  "llama8b-liger-lora-ckpt": 0.019}
 MEASURED = {}
 for card, path in gpu_training.COMMITTED.items():
     with open(path, encoding="utf-8") as f:
@@ -50,5 +56,5 @@ def test_allocated_bytes(jobs, card, name):
     error = plan["memory"]["replayed_allocated_bytes"] / allocated - 1
     assert abs(error) <= KNOWN.get(name, 0.0005), f"{error:+.3%}"
     reserved = plan["memory"]["reserved_bytes"] / measured["reserved"] - 1
-    assert abs(reserved) <= KNOWN_RESERVED.get(name, 0.1), \
+    assert abs(reserved) <= KNOWN_RESERVED.get(name, 0.0125), \
         f"reserved {reserved:+.2%}"

@@ -4,12 +4,12 @@ import json
 import subprocess
 import sys
 
-TOOL, YAML, MODEL = sys.argv[1:]
+TOOL, YAML, DDP, MODEL = sys.argv[1:]
 
 
-def memory(*options):
+def memory(*options, config=YAML):
     done = subprocess.run(
-        [TOOL, "plan", YAML, "--model", MODEL, "--target", "h100-sxm-80gb",
+        [TOOL, "plan", config, "--model", MODEL, "--target", "h100-sxm-80gb",
          "--seq-len", "2048", "--format", "json", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode in (0, 2), done.stdout + done.stderr
@@ -30,6 +30,11 @@ for executor in ("fsdp2", "fsdp1", "deepspeed"):
     assert growing["peak_bytes"] == plain["peak_bytes"]
     assert growing["replayed_reserved_bytes"] != replayed
     print(f"{executor}: by replay, and other segments where they grow")
+whole = memory(config=DDP)
+assert whole["reserved_by"] == "replay", whole
+assert whole["reserved_bytes"] == whole["replayed_reserved_bytes"] != \
+    whole["estimated_reserved_bytes"], whole
+print("ddp: by replay alone")
 own = memory("--executor", "accel-run")
 assert own["reserved_by"] == "replay", own
 assert own["reserved_bytes"] == own["replayed_reserved_bytes"], own
