@@ -477,6 +477,8 @@ private:
     SegmentGraph graph = emptyGraph();
     graph.loss = kind.loss;
     noteFrames(eager(), versionsOf(module).transformers, graph);
+    graph.namesHiddenStates =
+        framework.namesHiddenStates() && !kernels.compiled;
     for (unsigned i = 0; i < joint.getNumArguments(); ++i)
       graph.inputs +=
           argBinding(joint, i).getKind() == aten::BindingKind::Input;

@@ -229,6 +229,10 @@ public:
 
   /// Runs transformers' modules under PyTorch's autograd, operator by operator.
   virtual bool eager() const { return true; }
+  /// The model's forward, which also makes the loss, names what its layers
+  /// return until the loss is there (transformers: `outputs`, from which
+  /// `hidden_states` is taken, in the forward of each ...ForCausalLM).
+  virtual bool namesHiddenStates() const { return eager(); }
   /// Shards parameters and gathers (unshards) them for use.
   virtual bool unshards() const { return false; }
   /// Under tensor parallelism, activations between layers are sharded by tokens

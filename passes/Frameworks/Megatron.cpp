@@ -23,6 +23,7 @@ public:
   FrameworkKind kind() const override { return FrameworkKind::Megatron; }
   /// VocabParallelCrossEntropy (core/tensor_parallel/cross_entropy.py).
   bool gathersLogits() const override { return false; }
+  bool namesHiddenStates() const override { return false; }
   /// Ranks of a data-parallel group hold the same parameters; who holds the
   /// optimizer's states is decided with its settings.
   plan::Mesh meshOf(const plan::Mesh &asked,

@@ -52,6 +52,8 @@ public:
   /// parallelize_llama's apply_tp: SequenceParallel for norms, and
   /// PrepareModuleInput between layers.
   bool shardsSequence() const override { return true; }
+  // The loss is made of what the model has returned.
+  bool namesHiddenStates() const override { return false; }
 
   /// parallelize_llama's apply_fsdp. Until mid-2025 the root held the embedding
   /// and the head, and the last block was not resharded.

@@ -65,6 +65,8 @@ struct SegmentGraph {
   /// transformers 4.46 on it hands them to a loss function, which converts
   /// them; before, `logits = logits.float()` gave them back.
   bool namesNarrowLogits = true;
+  /// It also names what the layers return, from which the head computes.
+  bool namesHiddenStates = false;
   /// By Function::params: it is not trained, so that autocast's cache does not
   /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
   /// are trained.

@@ -7,6 +7,8 @@
 
 #include "passes/StepModel/SegmentOrder.h"
 
+#include <algorithm>
+
 namespace accel {
 
 using plan::Instruction;
@@ -101,12 +103,53 @@ std::vector<Storage> storagesOf(const SegmentGraph &graph) {
   return Finder(graph).run();
 }
 
+namespace {
+
+/// What the layers return: the operand of the head's matmul, before autocast
+/// converts it. -1: no storage of the segment is that.
+int hiddenStates(const SegmentGraph &graph,
+                 const std::vector<Storage> &storages) {
+  const plan::Function &function = graph.function;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction &matmul = function.instructions[i];
+    const bool biased = matmul.op == "aten::addmm";
+    if (!graph.forward[i] || (!biased && matmul.op != "aten::mm"))
+      continue;
+    int root = function.slots[matmul.args[biased ? 1 : 0].slot].base;
+    if (storages[root].owner != Owner::Own)
+      return -1;
+    const Instruction &made = function.instructions[storages[root].producer];
+    if (made.op == "aten::_to_copy")
+      root = function.slots[made.args[0].slot].base;
+    return storages[root].owner == Owner::Own ? root : -1;
+  }
+  return -1;
+}
+
+/// The segment's input is given back when the layers return, as no backward
+/// reads it: those bytes, which are counted until the segment's end, are what
+/// the hidden states take meanwhile.
+bool takePlaceOfInput(int hidden, const std::vector<Storage> &storages) {
+  return std::any_of(
+      storages.begin(), storages.end(), [&](const Storage &storage) {
+        return storage.owner == Owner::Input && storage.lastBackward < 0 &&
+               storage.bytes == storages[hidden].bytes &&
+               storage.lastForward <= storages[hidden].producer;
+      });
+}
+
+} // namespace
+
 FrameValues frameValues(const SegmentGraph &graph,
                         const std::vector<Storage> &storages) {
   const plan::Function &function = graph.function;
   auto base = [&](int slot) { return function.slots[slot].base; };
   FrameValues result;
   result.named.assign(storages.size(), false);
+  if (const int hidden = hiddenStates(graph, storages);
+      graph.loss && graph.namesHiddenStates && hidden >= 0 &&
+      !takePlaceOfInput(hidden, storages))
+    result.named[hidden] = true;
   for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
     const Instruction &instr = function.instructions[i];
     const bool softmax = instr.op == "aten::_log_softmax";

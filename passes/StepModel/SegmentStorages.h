@@ -37,7 +37,7 @@ std::vector<Storage> storagesOf(const SegmentGraph &graph);
 struct FrameValues {
   /// By storage: the frames of the model's forward and of its loss function
   /// name it until they return, whatever the graph needs: the logits, and their
-  /// fp32 copy.
+  /// fp32 copy; what the layers returned, of which autocast made a copy.
   std::vector<bool> named;
   /// The instruction before which the loss copies the shifted logits; -1: none.
   int shifted = -1;

@@ -18,7 +18,7 @@ WORKSPACES = 2 * 2**25
 # the allocator leaves whole, T5's attention by single matmuls, Liger's layers
 # with adapters, and temporaries of nf4.
 KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
-         "llama8b-8layers-compile": 0.007, "gemma2b-amp-ckpt": 0.002,
+         "llama8b-8layers-compile": 0.007, "gemma2b-amp-ckpt": 0.001,
          "llama8b-liger-lora-ckpt": 0.018, "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
          "qwen7b-qlora-ckpt": 0.0025}
