@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Fused.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -27,6 +28,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Aten/AtenFused.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Aten/AtenDropped.cpp.inc"
       >();
 }
 

@@ -7,6 +7,7 @@
 // Result types, derivatives and costs of AtenAttention.td.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Rules.h"
 
 using namespace mlir;
@@ -139,7 +140,10 @@ INFER(FlashAttentionForCpuOp) {
 INFER(FlashAttentionOp) {
   return inferForward(context, loc, adaptor, grouped, results);
 }
-INFER(EfficientAttentionOp) {
+template <typename Adaptor>
+static LogicalResult
+inferEfficient(MLIRContext *context, std::optional<Location> loc,
+               Adaptor adaptor, SmallVectorImpl<Type> &results) {
   if (failed(inferForward(context, loc, adaptor, grouped, results)) ||
       failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
                        adaptor.getKey(), /*exact=*/true)))
@@ -150,6 +154,21 @@ INFER(EfficientAttentionOp) {
   shape.back() = (shape.back() + 31) / 32 * 32;
   results.back() = stats.clone(shape);
   return success();
+}
+INFER(EfficientAttentionOp) {
+  return inferEfficient(context, loc, adaptor, results);
+}
+INFER(DroppedFlashAttentionOp) {
+  return inferForward(context, loc, adaptor, grouped, results);
+}
+INFER(DroppedEfficientAttentionOp) {
+  return inferEfficient(context, loc, adaptor, results);
+}
+INFER(DroppedFlashAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, grouped, results);
+}
+INFER(DroppedEfficientAttentionBackwardOp) {
+  return inferBackward(loc, adaptor, grouped, results);
 }
 INFER(CudnnAttentionOp) {
   if (failed(checkMask(loc, adaptor.getMask(), adaptor.getQuery(),
@@ -242,7 +261,21 @@ attentionBackward(OpT op, BackwardBuilder &b, ArrayRef<Value> grads,
   if (!grads[0])
     return success();
   BackwardOp backward;
-  if constexpr (requires { op.getMask(); }) {
+  if constexpr (requires { op.getDropoutKey(); }) {
+    if constexpr (requires { op.getMask(); }) {
+      if (op.getMask() && needed[3])
+        return op.emitOpError("has no derivative by its mask");
+      backward = b.createOp<BackwardOp>(
+          grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
+          op.getLogsumexp(), op.getMask(), op.getIsCausal(), op.getScale(),
+          op.getDropoutP(), op.getDropoutKey());
+    } else {
+      backward = b.createOp<BackwardOp>(
+          grads[0], op.getQuery(), op.getKey(), op.getValue(), op.getOutput(),
+          op.getLogsumexp(), op.getIsCausal(), op.getScale(), op.getDropoutP(),
+          op.getDropoutKey());
+    }
+  } else if constexpr (requires { op.getMask(); }) {
     if (op.getMask() && needed[3])
       return op.emitOpError("has no derivative by its mask");
     backward = b.createOp<BackwardOp>(
@@ -283,6 +316,14 @@ BACKWARD(EfficientAttentionOp) {
 BACKWARD(CudnnAttentionOp) {
   return attentionBackward<CudnnAttentionBackwardOp>(*this, b, grads, needed,
                                                      operandGrads);
+}
+BACKWARD(DroppedFlashAttentionOp) {
+  return attentionBackward<DroppedFlashAttentionBackwardOp>(
+      *this, b, grads, needed, operandGrads);
+}
+BACKWARD(DroppedEfficientAttentionOp) {
+  return attentionBackward<DroppedEfficientAttentionBackwardOp>(
+      *this, b, grads, needed, operandGrads);
 }
 BACKWARD(WindowAttentionOp) {
   if (grads[1])

@@ -8,6 +8,7 @@
 // on one thread: Rationale.md has the table.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Rules.h"
 
 using namespace mlir;
@@ -158,6 +159,21 @@ Cost EfficientAttentionBackwardOp::getCost() {
   return attentionCost(*this, /*forward=*/false);
 }
 Cost EfficientAttentionMaskBackwardOp::getCost() {
+  return attentionCost(*this, /*forward=*/false);
+}
+
+// The numbers that weights are dropped by are not counted: flash attention draws
+// 16 by ten rounds of two products, next to 4 D products and sums of a weight.
+Cost DroppedFlashAttentionOp::getCost() {
+  return attentionCost(*this, /*forward=*/true);
+}
+Cost DroppedEfficientAttentionOp::getCost() {
+  return attentionCost(*this, /*forward=*/true);
+}
+Cost DroppedFlashAttentionBackwardOp::getCost() {
+  return attentionCost(*this, /*forward=*/false);
+}
+Cost DroppedEfficientAttentionBackwardOp::getCost() {
   return attentionCost(*this, /*forward=*/false);
 }
 

@@ -6,9 +6,11 @@
 #include "dialects/Aten/Random.h"
 
 #include "dialects/Aten/BackwardBuilder.h"
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Types.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace accel;
@@ -27,6 +29,17 @@ LogicalResult DropoutOp::verify() {
     return emitOpError("needs a key of 0 or more, not ")
            << static_cast<int64_t>(getKey());
   return verifyProbability(*this, getP());
+}
+
+template <typename OpT> static LogicalResult verifyDropped(OpT op) {
+  if (static_cast<int64_t>(op.getDropoutKey()) < 0)
+    return op.emitOpError("needs a dropout_key of 0 or more, not ")
+           << static_cast<int64_t>(op.getDropoutKey());
+  return verifyProbability(op, op.getDropoutP());
+}
+LogicalResult DroppedFlashAttentionOp::verify() { return verifyDropped(*this); }
+LogicalResult DroppedEfficientAttentionOp::verify() {
+  return verifyDropped(*this);
 }
 
 /// Philox 4x32-10 is ten rounds of two products for four elements.
@@ -114,7 +127,11 @@ std::optional<int64_t> aten::randomKey(Operation *op) {
   if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(op))
     if (!attention.getDropoutP().isZero())
       return attention.getDropoutKey();
-  return std::nullopt;
+  return llvm::TypeSwitch<Operation *, std::optional<int64_t>>(op)
+      .Case<DroppedFlashAttentionOp, DroppedFlashAttentionBackwardOp,
+            DroppedEfficientAttentionOp, DroppedEfficientAttentionBackwardOp>(
+          [](auto attention) { return attention.getDropoutKey(); })
+      .Default(std::nullopt);
 }
 
 void aten::removeRandom(func::FuncOp function) {

@@ -11,6 +11,7 @@
 // tokens in common, which shard in the form `Context`.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/ShardingRuleBuilder.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -123,8 +124,9 @@ MaybeRule forwardRule(OpT op, Tokens tokens, Form form = Form::None) {
   return heads.b.take();
 }
 
-template <typename OpT> MaybeRule backwardRule(OpT op, Tokens tokens) {
-  Heads heads(op, op.getQuery(), op.getKey(), tokens, Form::None);
+template <typename OpT>
+MaybeRule backwardRule(OpT op, Tokens tokens, Form form = Form::None) {
+  Heads heads(op, op.getQuery(), op.getKey(), tokens, form);
   for (unsigned i : {0u, 1u, 4u, 5u}) // gradient, query, output, log-sum-exp
     heads.query(heads.b.operands(i));
   heads.key(heads.b.operands(2));
@@ -247,6 +249,14 @@ MaybeRule aten::attentionRule(Operation *op) {
       .Case([](EfficientAttentionBackwardOp op) {
         return backwardRule(op,
                             tokensOfPadded(op.getQuery(), op.getLogsumexp()));
+      })
+      // Which weights stay is a function of their position.
+      .Case<DroppedFlashAttentionOp, DroppedEfficientAttentionOp>([](auto op) {
+        return forwardRule(op, Tokens::Whole, Form::Positions);
+      })
+      .Case<DroppedFlashAttentionBackwardOp,
+            DroppedEfficientAttentionBackwardOp>([](auto op) {
+        return backwardRule(op, Tokens::Whole, Form::Positions);
       })
       .Case([](EfficientAttentionMaskBackwardOp op) {
         return maskBackwardRule(op);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/BuildSkeleton.h"
 
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Sharding/Pipeline.h"
 #include "dialects/Sharding/Spec.h"
 #include "passes/Frameworks/Fp8Layers.h"
@@ -134,8 +135,34 @@ private:
           decision("checkpoint", "job",
                    stringifyCheckpointMode(checkpoint.getMode()).str(),
                    checkpoint.getBecause()));
+    addDropout();
     addFrameworkDecisions(job);
     return success();
+  }
+
+  /// Attention whose kernel drops by itself draws other numbers than CPUs do.
+  void addDropout() {
+    bool drops = false;
+    module.walk([&](Operation *op) {
+      drops |= isa<aten::DroppedFlashAttentionOp,
+                   aten::DroppedEfficientAttentionOp>(op);
+    });
+    if (!drops)
+      return;
+    plan::Decision d;
+    d.what = "dropout";
+    d.where = "job";
+    d.choice = "attention's weights by its kernel";
+    d.why = "CUDA's kernels drop where they multiply, so that no scores are "
+            "kept; each call draws from a state that its key gives, other "
+            "numbers than on CPUs";
+    if (llvm::any_of(plan.axes, [](const plan::Axis &axis) {
+          return axis.size > 1 && (axis.name == "tp" || axis.name == "cp" ||
+                                   axis.name == "sp");
+        }))
+      d.why += "; ranks that share a sequence compute it of all heads and "
+               "tokens, which they gather, so that all drop the same";
+    plan.decisions.push_back(std::move(d));
   }
 
   static std::string onOff(bool b) { return b ? "host" : "device"; }

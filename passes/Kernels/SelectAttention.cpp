@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Kernels/SelectAttention.h"
 
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
 
@@ -46,9 +47,14 @@ public:
         cut(make<Kernel>(q, k, v, added, op.getIsCausal(), op.getScale())));
   }
   Value flash() {
-    return likeQuery(cut(make<aten::FlashAttentionOp>(
-        filledUp(op.getQuery()), filledUp(op.getKey()), filledUp(op.getValue()),
-        op.getIsCausal(), op.getScale())));
+    Value q = filledUp(op.getQuery()), k = filledUp(op.getKey()),
+          v = filledUp(op.getValue());
+    if (drops())
+      return cut(make<aten::DroppedFlashAttentionOp>(
+          q, k, v, op.getIsCausal(), op.getScale(), op.getDropoutP(),
+          op.getDropoutKey()));
+    return likeQuery(cut(make<aten::FlashAttentionOp>(q, k, v, op.getIsCausal(),
+                                                      op.getScale())));
   }
   /// As the kernel has tokens and heads in memory.
   Value window() {
@@ -70,9 +76,15 @@ public:
       k = repeatHeads(k);
       v = repeatHeads(v);
     }
+    Value q = filledUp(op.getQuery());
+    k = filledUp(k);
+    v = filledUp(v);
+    if (drops())
+      return cut(make<aten::DroppedEfficientAttentionOp>(
+          q, k, v, added, op.getIsCausal(), op.getScale(), op.getDropoutP(),
+          op.getDropoutKey()));
     return cut(make<aten::EfficientAttentionOp>(
-        filledUp(op.getQuery()), filledUp(k), filledUp(v), added,
-        op.getIsCausal(), op.getScale()));
+        q, k, v, added, op.getIsCausal(), op.getScale()));
   }
 
   /// Matmul, scale, cap, mask, softmax in fp32, matmul: the operators of
@@ -132,6 +144,10 @@ public:
   }
 
 private:
+  /// By a key. What frameworks run drops by a generator's state, which changes
+  /// neither bytes nor time.
+  bool drops() { return !eager && !op.getDropoutP().isZero(); }
+
   /// Queries times keys, [B, H, S, S], and the values as matrices.
   std::pair<Value, Value> scoresAndValues() {
     Value q = matrices(op.getQuery()), k = matrices(repeatHeads(op.getKey())),
@@ -392,9 +408,12 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   Type element = tensorType(op.getQuery()).getElementType();
   bool mixed =
       op.getMask() && tensorType(op.getMask()).getElementType() != element;
-  // CUDA's kernels drop by their own numbers: that is what frameworks run, but
-  // no key decides it.
-  bool dropped = !op.getDropoutP().isZero() && !(eager && cuda);
+  // CUDA's kernels drop weights where they make them: frameworks by the state
+  // of a generator, accel-run by one that is made of the key. No kernel of
+  // accel-run gives a gradient of the mask then.
+  const bool drops = !op.getDropoutP().isZero();
+  const bool dropped =
+      drops && (!cuda || (!eager && op->hasAttr(aten::trainedMaskAttr)));
   if (!op.getSoftcap().isZero() || (eager && op.getByParts()) ||
       (cuda && mixed) || dropped)
     return attention.byParts();
@@ -417,7 +436,8 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   bool masked = op.getMask() || (eager && op->hasAttr(aten::maskedAttr)) ||
                 (window > 0 && (window < keys || (eager && window == keys)));
   // A mask of a plan of ours goes to a kernel that is known with masks.
-  if (takesCudnn(op, kernels.cudnnHead) && (eager || !masked))
+  // So does one with dropout, whose state cuDNN wants on the device.
+  if (takesCudnn(op, kernels.cudnnHead) && (eager || (!masked && !drops)))
     return attention.likeTheQuery<aten::CudnnAttentionOp>();
   // FlashAttention 2 takes heads of at most 256 elements.
   const bool wide = tensorType(op.getQuery()).getDimSize(3) > 256;
@@ -434,7 +454,7 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
     return attention.flash();
   // What frameworks run goes through scaled_dot_product_attention, which has
   // no window and gets a mask.
-  if (narrow && !eager && !op.getMask() && op.getIsCausal() && !wide)
+  if (narrow && !eager && !op.getMask() && op.getIsCausal() && !wide && !drops)
     return attention.window();
   return attention.efficient();
 }

@@ -23,7 +23,10 @@ namespace accel {
 /// heads have another size than the keys' go to the memory-efficient kernel,
 /// the one of torch's that takes them; CPUs have none. So do grouped queries in
 /// fp32 and a mask that is trained where transformers runs them
-/// (`kernels.efficientTakesAll`), else they are torch's math.
+/// (`kernels.efficientTakesAll`), else they are torch's math. Weights are
+/// dropped by CUDA's flash and memory-efficient kernels themselves; on CPUs,
+/// whose kernel drops none, and where a mask is trained, attention with dropout
+/// is single matmuls.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             const frameworks::Kernels &kernels,
                             aten::ScaledDotProductAttentionOp op);

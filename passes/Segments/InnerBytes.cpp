@@ -113,12 +113,19 @@ bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
     return true;
   const Heads heads =
       headsOf(*query, *key, name.find("scaled_dot") == name.npos);
+  const bool drops = name.starts_with("accel::");
+  if (drops && backward && flash)
+    inner.before = {16}; // the generator's state, as the forward had it
   if (!backward) {
-    // Two numbers of a generator's state, which nobody asks for.
+    // Two numbers of a generator's state, which nobody asks for. Where they are
+    // drawn by, flash makes them twice, and efficient on the host.
     const size_t state = efficient ? 2 : 6;
-    for (size_t number : {state, state + 1})
-      if (!reader.uses(number))
-        (flash ? inner.after : inner.before).push_back(8);
+    if (drops && flash)
+      inner.after.insert(inner.after.end(), {8, 8, 8});
+    else if (!drops)
+      for (size_t number : {state, state + 1})
+        if (!reader.uses(number))
+          (flash ? inner.after : inner.before).push_back(8);
     if (!reader.uses(1)) // logsumexp
       inner.after.push_back(heads.rows() * 4);
   } else if (cudnn) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/Operators.h"
 
+#include "runtime/execute/DroppedAttention.h"
 #include "runtime/tensors/Kernels.h"
 #include "runtime/tensors/Parallel.h"
 
@@ -173,6 +174,13 @@ struct Less {
 };
 } // namespace
 
+uint64_t deviceSeed(at::IntArrayRef key) {
+  TORCH_CHECK(key.size() == 2, "dropout draws by two integers, but got ",
+              key.size());
+  return mix(static_cast<uint64_t>(key[0]) ^
+             mix(static_cast<uint64_t>(key[1])));
+}
+
 at::Tensor dropoutByGenerator(const at::Tensor &self, double p,
                               at::IntArrayRef key) {
   // A generator of our own: nothing else sees it, and none is made each call.
@@ -180,8 +188,7 @@ at::Tensor dropoutByGenerator(const at::Tensor &self, double p,
   at::Generator &generator = generators[self.device()];
   if (!generator.defined())
     generator = at::globalContext().defaultGenerator(self.device()).clone();
-  generator.set_current_seed(
-      mix(static_cast<uint64_t>(key[0]) ^ mix(static_cast<uint64_t>(key[1]))));
+  generator.set_current_seed(deviceSeed(key));
   // Not by _fused_dropout: what it draws depends on how the tensor is aligned,
   // and a backward must draw as its forward did.
   at::Tensor mask = at::empty(self.sizes(), self.options().dtype(at::kBool));
@@ -203,6 +210,7 @@ void registerOperators() {
     made->impl(
         "add_",
         torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, &addInto));
+    defineDroppedAttention(*made);
     return made;
   }();
   static_cast<void>(library);

@@ -16,7 +16,8 @@
 // not on the dtype, the layout, the number of threads or what ran before. On
 // CPUs the numbers are Philox 4x32-10 (Salmon et al., SC 2011), word i % 4 of
 // block i / 4 for element i, and no mask is made; other devices fill a boolean
-// mask with their own generator.
+// mask with their own generator. Attention that drops weights on CUDA is in
+// DroppedAttention.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_EXECUTE_OPERATORS_H
@@ -39,6 +40,9 @@ struct Draw {
   /// half of its counter.
   std::vector<int64_t> list(int64_t key) const;
 };
+
+/// The seed for a generator of another device than CPUs, of a key's list.
+uint64_t deviceSeed(at::IntArrayRef key);
 
 /// Makes the operators known to the dispatcher, once.
 void registerOperators();

@@ -131,3 +131,25 @@ func.func @norms(%x: tensor<8x16xbf16>, %w: tensor<16xbf16>) -> tensor<8x16xbf16
   %1 = aten.rms_norm %0, %w {eps = 1.0e-06 : f64, shifted, wide} : (tensor<8x16xbf16>, tensor<16xbf16>) -> tensor<8x16xbf16>
   return %1 : tensor<8x16xbf16>
 }
+
+// Attention that drops weights by a key: CUDA's kernels drop where they make
+// them, CPUs make all of them. Where transformers runs it, a generator's state
+// decides, which has no operand. Windows and masks go to the memory-efficient
+// kernel; a trained mask, whose gradient no kernel has then, by parts.
+// CHECK-LABEL: func.func @dropped
+// CPU-COUNT-4: aten.dropout %{{.*}}, 1.000000e-01 key
+// CUDA:      aten.dropped_flash_attention %arg0, %arg1, %arg1 {dropout_key = 0 : i64, dropout_p = 1.000000e-01 : f64, is_causal = true, scale = 2.5{{.*}}} {{.*}} -> (tensor<2x4x24x16xbf16>, tensor<2x4x24xf32>)
+// CUDA-NOT:  24x24
+// CUDA:      aten.dropped_efficient_attention %arg2, %{{.*}}, %{{.*}} {dropout_key = 1 : i64, {{.*}} -> (tensor<2x4x24x16xf32>, tensor<2x4x32xf32>)
+// CUDA:      aten.dropped_efficient_attention %arg0, %{{.*}}, %{{.*}} mask %{{.*}} {dropout_key = 2 : i64
+// CUDA:      aten.dropout %{{.*}}, 1.000000e-01 key 3 : tensor<2x4x24x24xbf16>
+// EAGER-LABEL: func.func @dropped
+// EAGER:     aten._scaled_dot_product_flash_attention
+// EAGER-NOT: aten.dropped
+func.func @dropped(%q: tensor<2x4x24x16xbf16>, %k: tensor<2x2x24x16xbf16>, %f: tensor<2x4x24x16xf32>, %b: tensor<1x4x24x24xbf16>) -> (tensor<2x4x24x16xbf16>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>) {
+  %0 = aten.scaled_dot_product_attention %q, %k, %k {is_causal = true, scale = 2.5e-01 : f64, dropout_p = 1.0e-01 : f64, dropout_key = 0 : i64} : (tensor<2x4x24x16xbf16>, tensor<2x2x24x16xbf16>, tensor<2x2x24x16xbf16>) -> tensor<2x4x24x16xbf16>
+  %1 = aten.scaled_dot_product_attention %f, %f, %f {is_causal = true, scale = 2.5e-01 : f64, dropout_p = 1.0e-01 : f64, dropout_key = 1 : i64} : (tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xf32>) -> tensor<2x4x24x16xf32>
+  %2 = aten.scaled_dot_product_attention %q, %k, %k {is_causal = true, scale = 2.5e-01 : f64, window = 5 : i64, dropout_p = 1.0e-01 : f64, dropout_key = 2 : i64} : (tensor<2x4x24x16xbf16>, tensor<2x2x24x16xbf16>, tensor<2x2x24x16xbf16>) -> tensor<2x4x24x16xbf16>
+  %3 = aten.scaled_dot_product_attention %q, %q, %q mask %b {is_causal = false, scale = 1.0 : f64, dropout_p = 1.0e-01 : f64, dropout_key = 3 : i64, aten.trained_mask} : (tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>, tensor<1x4x24x24xbf16>) -> tensor<2x4x24x16xbf16>
+  return %0, %1, %2, %3 : tensor<2x4x24x16xbf16>, tensor<2x4x24x16xf32>, tensor<2x4x24x16xbf16>, tensor<2x4x24x16xbf16>
+}

@@ -51,7 +51,9 @@ func.func @others(%a: tensor<2x4x24x160xbf16>, %b: tensor<2x4x24x20xbf16>, %c: t
   return %0, %1, %2, %3 : tensor<2x4x24x160xbf16>, tensor<2x4x24x20xbf16>, tensor<2x4x24x16xf32>, tensor<2x4x1x16xbf16>
 }
 
-// cuDNN drops by sixteenths.
+// cuDNN drops by sixteenths. What accel-run drops by a key, flash attention
+// drops.
+// OWN: aten.dropped_flash_attention
 // CHECK-LABEL: @dropped
 // CHECK-NOT: cudnn
 // CHECK: return

@@ -10,6 +10,7 @@
 // launches, and counts as written by the last of them.
 //
 //===----------------------------------------------------------------------===//
+#include "test/dry/Dropped.h"
 #include "test/dry/DryGpu.h"
 #include "test/dry/Values.h"
 
@@ -100,11 +101,22 @@ void addRanges(const at::RecordFunction &function, Call &call) {
   auto inputs = function.inputs();
   if (schema)
     call.name = schema->operator_name();
-  call.outermost =
-      schema && computesValues(1) && haveValues(inputs) &&
-      std::none_of(calls.begin(), calls.end(),
-                   [](const Call &outer) { return outer.outermost; }) &&
-      !isComposite(call.name);
+  const auto outer =
+      std::find_if(calls.begin(), calls.end(),
+                   [](const Call &outer) { return outer.outermost; });
+  call.outermost = schema && computesValues(1) && haveValues(inputs) &&
+                   outer == calls.end() && !isComposite(call.name);
+  if (schema && outer != calls.end() && isDroppedAttention(outer->name)) {
+    // The state that its kernel reads is made by operators inside.
+    call.outermost = call.name.name == "aten::fill_";
+    if (std::string problem = stateProblem(
+            call.name, std::vector<c10::IValue>(inputs.begin(), inputs.end()),
+            outer->arguments.back());
+        !problem.empty()) {
+      Lock lock(DryGpu::get().mutex);
+      DryGpu::get().warn(problem);
+    }
+  }
   if (call.outermost)
     call.arguments.assign(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "test/dry/Values.h"
 
+#include "test/dry/Dropped.h"
+
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -273,6 +275,13 @@ void computeOnHost(const c10::OperatorName &name, const Values &arguments,
       name.overload_name == "dtype_out" ? name.name + ".dtype_out" : name.name);
   if (at != table.end())
     return at->second(in, results);
+  if (isDroppedAttention(name)) {
+    const std::vector<at::Tensor> made =
+        droppedAttention(name.name.substr(name.name.find("::") + 2), in);
+    for (size_t i = 0; i < made.size(); ++i)
+      put(results[i], made[i]);
+    return;
+  }
   torch::jit::Stack stack(in.begin(), in.end());
   handle->callBoxed(stack);
   if (writes)
