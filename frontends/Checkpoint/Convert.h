@@ -54,13 +54,19 @@ convertToReplicas(const Trained &trained, const plan::Plan &plan, bool trainer,
                   const std::function<void(int64_t)> &done,
                   DiagnosticEngine &diagnostics);
 
-/// Writes the folder that DeepSpeed's load_checkpoint reads under ZeRO 1 and 2
-/// on `ranks` ranks. `plan` says the groups of the optimizer, the other names
-/// of tied parameters, and whether the engine is in bf16, after which it names
-/// its files. Reports and returns nothing where that fails, or a weight or a
-/// state is not in float32.
+/// What of DeepSpeed's load_checkpoint a folder is for. ZeRO 1 and 2 read the
+/// same one.
+struct ZeroFolder {
+  int64_t ranks = 1, stage = 2;
+};
+
+/// Writes the folder that DeepSpeed's load_checkpoint reads. `plan` says the
+/// groups of the optimizer, the other names of tied parameters, and whether the
+/// engine is in bf16, after which it names its files. Reports and returns
+/// nothing where that fails, or a weight or a state is not in float32.
 std::optional<Converted> convertToZero(const Trained &trained,
-                                       const plan::Plan &plan, int64_t ranks,
+                                       const plan::Plan &plan,
+                                       const ZeroFolder &zero,
                                        const std::string &output,
                                        const std::function<void(int64_t)> &done,
                                        DiagnosticEngine &diagnostics);

@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A folder as the engine of ZeRO 1 and 2 saves it (DeepSpeed 0.19,
-// runtime/engine.py and runtime/zero/stage_1_and_2.py): one file with the
+// A folder as the engine saves it (DeepSpeed 0.19, runtime/engine.py,
+// runtime/zero/stage_1_and_2.py and stage3.py). ZeRO 1 and 2: one file with the
 // module, and one a rank with its part of each group's flat weights and states.
+// ZeRO 3: two files a rank, of which the module's has no weights, but says how
+// the rank's parts of the parameters lie behind each other in the optimizer's.
 // What of the loader's keys is left out it takes from its own configuration:
-// clipping and the loss scaler.
+// clipping and, but for ZeRO 3, the loss scaler.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
@@ -30,16 +32,25 @@ constexpr const char *version = "0.19.8";
 /// Elements that a rank's part of a group is a multiple of
 /// (nccl_start_alignment_factor).
 constexpr int64_t alignment = 2;
+/// Elements of a rank behind which ZeRO 3 begins another sub-group of a group
+/// (sub_group_size of zero_optimization, by default).
+constexpr int64_t subGroupElements = 1'000'000'000;
 
 /// A parameter in the flat elements of its group.
 struct Placed {
   std::string name;
   const TrainedParameter *parameter = nullptr;
   int64_t begin = 0, end = 0;
+
+  int64_t elements() const { return end - begin; }
+  /// Of each of `ranks` under ZeRO 3, which pads the last one's part.
+  int64_t part(int64_t ranks) const { return (elements() + ranks - 1) / ranks; }
 };
 
-/// Parameters that one group of the optimizer updates, end to end.
+/// Parameters that are one flat tensor of the optimizer: of one of its groups,
+/// end to end, or under ZeRO 3 of a part of such a group.
 struct Group {
+  size_t ofPlan = 0;
   std::vector<Placed> parameters;
   int64_t elements = 0, partition = 0; // of a rank
 
@@ -58,12 +69,12 @@ void orderedDict(PickleWriter &out) {
 
 class ZeroConversion {
 public:
-  ZeroConversion(const Trained &trained, const plan::Plan &plan, int64_t ranks,
-                 const std::string &output,
+  ZeroConversion(const Trained &trained, const plan::Plan &plan,
+                 const ZeroFolder &zero, const std::string &output,
                  const std::function<void(int64_t)> &done,
                  DiagnosticEngine &diagnostics)
-      : trained(trained), plan(plan), ranks(ranks), output(output), done(done),
-        diagnostics(diagnostics) {}
+      : trained(trained), plan(plan), ranks(zero.ranks), stage(zero.stage),
+        output(output), done(done), diagnostics(diagnostics) {}
 
   std::optional<Converted> run() {
     converted.steps = trained.steps.value_or(0);
@@ -96,7 +107,12 @@ private:
                       printable(plan.job.optimizer.name) +
                       "; groups of adamw are written",
                   "convert with --to dcp, and fill the groups in torch");
-    groups.resize(plan.job.optimizer.groups.size());
+    // ZeRO 3 goes on with the loss scaler of the file.
+    if (stage == 3 && plan.job.precision == "fp16")
+      return fail("the plan trains in fp16, whose loss scale is not written "
+                  "for ZeRO 3",
+                  "convert with --stage 2, or with --to dcp");
+    std::vector<Group> ofPlan(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
       const TrainedParameter *parameter = findTrained(trained, p);
       if (!parameter) {
@@ -124,7 +140,7 @@ private:
         if (!isFloat32(*state->second))
           return false;
       }
-      Group &group = groups[size_t(p.group)];
+      Group &group = ofPlan[size_t(p.group)];
       const int64_t elements = weight.bytes / elementBytes(weight.dtype);
       group.parameters.push_back(
           {p.fqn, parameter, group.elements, group.elements + elements});
@@ -133,14 +149,41 @@ private:
       converted.states += 2;
       converted.bytes += 3 * weight.bytes;
     }
-    // DeepSpeed makes no group of no parameters.
-    for (size_t g = 0; g < groups.size(); ++g)
-      if (!groups[g].parameters.empty())
-        written.push_back(g);
-    for (Group &group : groups)
+    for (size_t g = 0; g < ofPlan.size(); ++g) {
+      Group &group = ofPlan[g];
+      group.ofPlan = g;
+      if (group.parameters.empty()) // DeepSpeed makes none of these
+        continue;
+      if (stage == 3) {
+        cutGroup(std::move(group));
+        continue;
+      }
       group.partition = (group.elements + alignment * ranks - 1) /
                         (alignment * ranks) * alignment;
+      groups.push_back(std::move(group));
+    }
     return true;
+  }
+
+  /// As ZeRO 3's _create_fp16_sub_groups: a rank's part of a group is cut where
+  /// it has become too long.
+  void cutGroup(Group whole) {
+    Group next;
+    auto close = [&] {
+      if (!next.parameters.empty())
+        groups.push_back(std::move(next));
+      next = Group();
+      next.ofPlan = whole.ofPlan;
+    };
+    close();
+    for (Placed &placed : whole.parameters) {
+      next.partition += placed.part(ranks);
+      next.elements += placed.elements();
+      next.parameters.push_back(std::move(placed));
+      if (next.partition >= subGroupElements)
+        close();
+    }
+    close();
   }
 
   //===--------------------------------------------------------------------===//
@@ -153,25 +196,44 @@ private:
     return next(bytes);
   }
 
-  /// The elements `begin` to `end` of a group, of its weights or a state.
+  /// The elements `begin` to `end` of the flat elements of a group that are of
+  /// one of its parameters: of the weight or a state.
+  bool slice(OrderedReader &reader, const Placed &placed,
+             const std::string &kind, int64_t begin, int64_t end,
+             const TakeBytes &next) {
+    if (std::max(begin, placed.begin) >= std::min(end, placed.end))
+      return true;
+    const Tensor &tensor = kind.empty() ? *placed.parameter->weight
+                                        : *placed.parameter->states.at(kind);
+    const auto width = int64_t(sizeof(float));
+    int64_t at = placed.begin * width;
+    return reader.read(tensor, [&](std::string_view bytes) {
+      const int64_t first = std::max(at, begin * width),
+                    last = std::min(at + int64_t(bytes.size()), end * width);
+      const int64_t skipped = first - at;
+      at += int64_t(bytes.size());
+      return first >= last ||
+             take(bytes.substr(size_t(skipped), size_t(last - first)), next);
+    });
+  }
+
+  /// What a rank has of a group's weights or of a state, without the padding
+  /// behind all of it.
   bool fill(OrderedReader &reader, const Group &group, const std::string &kind,
-            int64_t begin, int64_t end, const TakeBytes &next) {
+            int64_t rank, const TakeBytes &next) {
     for (const Placed &placed : group.parameters) {
-      if (placed.end <= begin || placed.begin >= end)
+      if (stage < 3) {
+        const int64_t begin = rank * group.partition;
+        if (!slice(reader, placed, kind, begin, begin + group.lean(rank), next))
+          return false;
         continue;
-      const Tensor &tensor = kind.empty() ? *placed.parameter->weight
-                                          : *placed.parameter->states.at(kind);
-      const auto width = int64_t(sizeof(float));
-      int64_t at = placed.begin * width;
-      const bool good = reader.read(tensor, [&](std::string_view bytes) {
-        const int64_t first = std::max(at, begin * width),
-                      last = std::min(at + int64_t(bytes.size()), end * width);
-        const int64_t skipped = first - at;
-        at += int64_t(bytes.size());
-        return first >= last ||
-               take(bytes.substr(size_t(skipped), size_t(last - first)), next);
-      });
-      if (!good)
+      }
+      const int64_t part = placed.part(ranks), all = placed.elements();
+      const int64_t first = std::min(rank * part, all),
+                    last = std::min(first + part, all);
+      if (!slice(reader, placed, kind, placed.begin + first,
+                 placed.begin + last, next) ||
+          !zeros(part - (last - first), next))
         return false;
     }
     return true;
@@ -196,6 +258,8 @@ private:
     out.integer(value);
   }
 
+  /// Of ZeRO 3 a rank's: its parameters have no elements while nothing has
+  /// gathered them.
   void module(TorchFile &file, OrderedReader &reader) {
     PickleWriter &out = file.out;
     out.text("module");
@@ -212,10 +276,18 @@ private:
     };
     for (const plan::Parameter &p : plan.parameters) {
       const Tensor &weight = *findTrained(trained, p)->weight;
-      whole(p.fqn, weight);
+      std::vector<int64_t> shape = weight.shape;
+      if (stage == 3) {
+        shape = {0};
+        out.text(p.fqn);
+        file.tensor(weight.dtype, shape, 0,
+                    [](const TakeBytes &) { return true; });
+      } else {
+        whole(p.fqn, weight);
+      }
       for (const std::string &alias : p.aliases) {
         out.text(alias);
-        file.again(weight.dtype, weight.shape);
+        file.again(weight.dtype, shape);
       }
     }
     for (const Tensor *buffer : trained.buffers)
@@ -230,10 +302,10 @@ private:
     out.text("param_shapes");
     out.emptyList();
     out.mark();
-    for (size_t g : written) {
+    for (const Group &group : groups) {
       orderedDict(out);
       out.mark();
-      for (const Placed &placed : groups[g].parameters) {
+      for (const Placed &placed : group.parameters) {
         out.text(placed.name);
         out.global("torch", "Size");
         out.integers(placed.parameter->weight->shape);
@@ -280,8 +352,7 @@ private:
     out.text("param_slice_mappings");
     out.emptyList();
     out.mark();
-    for (size_t g : written) {
-      const Group &group = groups[g];
+    for (const Group &group : groups) {
       const int64_t begin = rank * group.partition,
                     end = begin + group.lean(rank);
       orderedDict(out);
@@ -301,20 +372,17 @@ private:
     out.appends();
   }
 
-  void optimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
+  /// States and groups of the optimizer, which has one flat parameter of each
+  /// of `groups`.
+  void baseOptimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
     PickleWriter &out = file.out;
-    out.text("optimizer_state_dict");
-    out.emptyDict();
-    out.mark();
-    out.text("base_optimizer_state");
     out.emptyDict();
     out.mark();
     out.text("state");
     out.emptyDict();
     out.mark();
-    for (size_t i = 0; i < written.size(); ++i) {
-      const Group &group = groups[written[i]];
-      const int64_t begin = rank * group.partition, lean = group.lean(rank);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const Group &group = groups[i];
       out.integer(int64_t(i));
       out.emptyDict();
       out.mark();
@@ -324,29 +392,87 @@ private:
         out.text(kind);
         file.tensor("float32", {group.partition},
                     group.partition * int64_t(sizeof(float)),
-                    [&, kind, begin, lean](const TakeBytes &next) {
-                      return fill(reader, group, kind, begin, begin + lean,
-                                  next) &&
-                             zeros(group.partition - lean, next);
+                    [&, kind, rank](const TakeBytes &next) {
+                      return fill(reader, group, kind, rank, next) &&
+                             (stage == 3 ||
+                              zeros(group.partition - group.lean(rank), next));
                     });
       }
       out.items();
     }
     out.items();
-    std::vector<size_t> counts(groups.size(), 0);
-    for (size_t g : written)
-      counts[g] = 1; // its flat partition
+    std::vector<size_t> counts(plan.job.optimizer.groups.size(), 0);
+    for (const Group &group : groups)
+      ++counts[group.ofPlan];
     paramGroups(out, plan, counts, converted.steps);
     out.items();
+  }
+
+  static void stageOf(PickleWriter &out, int64_t stage) {
+    out.text("zero_stage");
+    out.global("deepspeed.runtime.zero.config", "ZeroStageEnum");
+    out.integer(stage);
+    out.tupleOfOne();
+    out.call();
+  }
+
+  void optimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
+    PickleWriter &out = file.out;
+    out.text("optimizer_state_dict");
+    out.emptyDict();
+    out.mark();
+    if (stage == 3)
+      cutOptimizer(file, reader, rank);
+    else
+      flatOptimizer(file, reader, rank);
+    out.items();
+    out.text("ds_version");
+    out.text(version);
+    out.text("ds_config");
+    out.emptyDict();
+  }
+
+  /// Of DeepSpeedZeroOptimizer_Stage3.
+  void cutOptimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
+    PickleWriter &out = file.out;
+    stageOf(out, 3);
+    out.text("loss_scaler"); // of anything but fp16: 1
+    out.global("deepspeed.runtime.fp16.loss_scaler", "LossScaler");
+    out.real(1);
+    out.tupleOfOne();
+    out.call();
+    for (const char *key : {"dynamic_loss_scale", "overflow"}) {
+      out.text(key);
+      out.boolean(false);
+    }
+    number(out, "partition_count", ranks);
+    out.text("optimizer_state_dict");
+    baseOptimizer(file, reader, rank);
+    out.text("fp32_flat_groups");
+    out.emptyList();
+    out.mark();
+    for (const Group &group : groups)
+      file.tensor("float32", {group.partition},
+                  group.partition * int64_t(sizeof(float)),
+                  [&, rank](const TakeBytes &next) {
+                    return fill(reader, group, "", rank, next);
+                  });
+    out.appends();
+  }
+
+  /// Of DeepSpeedZeroOptimizer.
+  void flatOptimizer(TorchFile &file, OrderedReader &reader, int64_t rank) {
+    PickleWriter &out = file.out;
+    out.text("base_optimizer_state");
+    baseOptimizer(file, reader, rank);
     out.text("single_partition_of_fp32_groups");
     out.emptyList();
     out.mark();
-    for (size_t g : written) {
-      const Group &group = groups[g];
-      const int64_t begin = rank * group.partition, lean = group.lean(rank);
+    for (const Group &group : groups) {
+      const int64_t lean = group.lean(rank);
       file.tensor("float32", {lean}, lean * int64_t(sizeof(float)),
-                  [&, begin, lean](const TakeBytes &next) {
-                    return fill(reader, group, "", begin, begin + lean, next);
+                  [&, rank](const TakeBytes &next) {
+                    return fill(reader, group, "", rank, next);
                   });
     }
     out.appends();
@@ -362,18 +488,9 @@ private:
     });
     numbers(out, "partition_count", [&](const Group &) { out.integer(ranks); });
     sliceMappings(out, rank);
-    out.text("zero_stage");
-    out.global("deepspeed.runtime.zero.config", "ZeroStageEnum");
-    out.integer(2); // stage 1 cuts alike
-    out.tupleOfOne();
-    out.call();
+    stageOf(out, 2); // stage 1 cuts alike
     out.text("ds_version");
     out.text(version);
-    out.items();
-    out.text("ds_version");
-    out.text(version);
-    out.text("ds_config");
-    out.emptyDict();
   }
 
   void numbers(PickleWriter &out, const char *key,
@@ -381,8 +498,8 @@ private:
     out.text(key);
     out.emptyList();
     out.mark();
-    for (size_t g : written)
-      write(groups[g]);
+    for (const Group &group : groups)
+      write(group);
     out.appends();
   }
 
@@ -395,11 +512,15 @@ private:
       diagnostics.error("write-failed", folder, failed.message());
       return false;
     }
-    if (!writeFile("mp_rank_00_model_states.pt",
-                   [&](TorchFile &file, OrderedReader &reader) {
-                     module(file, reader);
-                   }))
-      return false;
+    const std::string states = "mp_rank_00_model_states.pt";
+    for (int64_t rank = 0; rank < (stage == 3 ? ranks : 1); ++rank)
+      if (!writeFile(stage == 3
+                         ? "zero_pp_rank_" + std::to_string(rank) + "_" + states
+                         : states,
+                     [&](TorchFile &file, OrderedReader &reader) {
+                       module(file, reader);
+                     }))
+        return false;
     const std::string half = plan.job.precision == "bf16" ? "bf16_" : "";
     for (int64_t rank = 0; rank < ranks; ++rank)
       if (!writeFile(half + "zero_pp_rank_" + std::to_string(rank) +
@@ -415,13 +536,12 @@ private:
 
   const Trained &trained;
   const plan::Plan &plan;
-  const int64_t ranks;
+  const int64_t ranks, stage;
   const std::string &output;
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;
   std::string folder; // of the tag
   std::vector<Group> groups;
-  std::vector<size_t> written; // groups with parameters
   int64_t copied = 0;
   Converted converted;
 };
@@ -429,11 +549,12 @@ private:
 } // namespace
 
 std::optional<Converted> convertToZero(const Trained &trained,
-                                       const plan::Plan &plan, int64_t ranks,
+                                       const plan::Plan &plan,
+                                       const ZeroFolder &zero,
                                        const std::string &output,
                                        const std::function<void(int64_t)> &done,
                                        DiagnosticEngine &diagnostics) {
-  return ZeroConversion(trained, plan, ranks, output, done, diagnostics).run();
+  return ZeroConversion(trained, plan, zero, output, done, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

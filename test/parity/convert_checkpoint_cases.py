@@ -406,9 +406,12 @@ DEEPSPEED = os.path.join(os.path.dirname(os.path.dirname(harness.HERE)), ".deeps
 def to_deepspeed(stage, ranks):
     """accel-run's checkpoint, resumed by DeepSpeed's own load_checkpoint, with the
     schedule where it was; read back, it is what accel-run wrote."""
+    options = ["--stage", str(stage)]
+
     def case(context):
         made = jobs.make_job(
-            context.path(), jobs.MODELS["tied"], kind=f"zero{stage}", ranks=ranks,
+            context.path(), jobs.MODELS["tied"],
+            kind="fsdp" if stage == 3 else f"zero{stage}", ranks=ranks,
             steps=STEPS, checkpoint_every=HALF, lr=5e-3,
             schedule={"decay": "cosine"}, groups=GROUPS)
         plan = context.path("plan.json")
@@ -416,8 +419,11 @@ def to_deepspeed(stage, ranks):
         want = harness.execute(context, plan, ranks, context.path("run.jsonl"))
         last = context.path("out", f"step-{HALF:08}")
         answer = convert(context, last, context.path("zero"), "deepspeed", "--plan",
-                         plan)["converted"]
-        check(answer["files"] == ranks + 2, answer)
+                         plan, *options)["converted"]
+        modules = ([f"zero_pp_rank_{rank}_mp_rank_00_model_states.pt"
+                    for rank in range(ranks)] if stage == 3
+                   else ["mp_rank_00_model_states.pt"])
+        check(answer["files"] == ranks + len(modules) + 1, answer)
         convert(context, context.path("zero"), context.path("back"), "accel-run",
                 "--samples", str(answer["samples"]))
         kinds = shards(last)
@@ -433,14 +439,14 @@ def to_deepspeed(stage, ranks):
         jobs.write_job(context.path(), made, "bf16.yaml")
         harness.plan(context, context.path("bf16.yaml"), context.path("bf16.json"))
         convert(context, last, context.path("bf16"), "deepspeed", "--plan",
-                context.path("bf16.json"))
+                context.path("bf16.json"), *options)
         names = os.listdir(context.path("bf16", f"global_step{HALF}"))
         check(sorted(names) == [f"bf16_zero_pp_rank_{rank}_mp_rank_00_optim_states.pt"
                                 for rank in range(ranks)]
-              + ["mp_rank_00_model_states.pt"], names)
+              + modules, names)
         # Of other ranks than the run's: the same elements, cut elsewhere.
         convert(context, last, context.path("five"), "deepspeed", "--plan", plan,
-                "--ranks", "5")
+                "--ranks", "5", *options)
         convert(context, context.path("five"), context.path("again"), "accel-run",
                 "--samples", "8")
         for kind, tensors in again.items():
@@ -500,6 +506,7 @@ CASES = [
     ("convert-scale-to-accelerate", scale_to_accelerate),
     ("convert-to-zero1", to_deepspeed(1, 3)),
     ("convert-to-zero2", to_deepspeed(2, 2)),
+    ("convert-to-zero3", to_deepspeed(3, 3)),
     ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=GROUPS)),
     ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
                                   groups=GROUPS)),

@@ -82,6 +82,7 @@ struct ConvertArguments {
   std::optional<Resumer> to;
   int64_t samples = 0; // 0: not said
   int64_t ranks = 0;   // 0: the plan's
+  int64_t stage = 2;   // of ZeRO; the folders of 1 and 2 are the same
   std::string plan;    // a file, or ""
 };
 
@@ -107,7 +108,8 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
                                          engine);
   if (arguments.to == Resumer::Deepspeed)
     return checkpoint::convertToZero(
-        trained, *plan, arguments.ranks ? arguments.ranks : plan->ranks(),
+        trained, *plan,
+        {arguments.ranks ? arguments.ranks : plan->ranks(), arguments.stage},
         output, done, engine);
   return checkpoint::convertToDcp(trained, arguments.to == Resumer::Accelerate,
                                   plan, output, done, engine);
@@ -200,7 +202,8 @@ int convert(const std::string &folder, const std::string &output,
                   ? "  for load_state under FSDP2 with SHARDED_STATE_DICT"
                   : "  for load_state under DDP or in one process");
   if (converted && arguments.to == Resumer::Deepspeed)
-    std::printf("  for load_checkpoint under ZeRO 1 and 2 on %lld ranks\n",
+    std::printf("  for load_checkpoint under ZeRO %s on %lld ranks\n",
+                arguments.stage == 3 ? "3" : "1 and 2",
                 static_cast<long long>(arguments.ranks ? arguments.ranks
                                                        : plan.ranks()));
   if (converted && trained->samples)
@@ -277,6 +280,10 @@ int accel::checkpointCommand(int argc, char **argv) {
   arguments.option("--ranks", conversion.ranks, countValue(),
                    "convert: ranks that deepspeed resumes on (default: the "
                    "plan's)");
+  arguments.option("--stage", conversion.stage,
+                   choiceValue<int64_t>({{"1", 1}, {"2", 2}, {"3", 3}}),
+                   "convert: stage of ZeRO under which deepspeed resumes "
+                   "(default 2, whose folder is that of 1)");
   arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
                    "convert: groups of the optimizer and tied parameters, for "
                    "accelerate, dcp, deepspeed and trainer; names of "
@@ -293,17 +300,19 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError("expected 'inspect DIR', 'merge DIR -o DIR' or "
                                 "'convert DIR -o DIR --to WHOM'");
   const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
-  for (const char *name : {"-o", "--max-shard-size", "--dtype", "--to",
-                           "--samples", "--ranks", "--plan", "--tensors"}) {
+  for (const char *name :
+       {"-o", "--max-shard-size", "--dtype", "--to", "--samples", "--ranks",
+        "--stage", "--plan", "--tensors"}) {
     const std::string_view option(name);
     const bool own = option == "--tensors" ? mode == "inspect"
                      : option == "-o"      ? mode != "inspect"
                      : option == "--to"    ? mode == "convert"
                      : option == "--samples"
                          ? conversion.to == Resumer::AccelRun
-                     : option == "--ranks" ? conversion.to == Resumer::Deepspeed
-                     : option == "--plan"  ? mode == "convert" && !weights
-                                           : weights;
+                     : option == "--ranks" || option == "--stage"
+                         ? conversion.to == Resumer::Deepspeed
+                     : option == "--plan" ? mode == "convert" && !weights
+                                          : weights;
     if (!own && arguments.given(name))
       return arguments.usageError(
           std::string(name) + " is not of " + mode +
