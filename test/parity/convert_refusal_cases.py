@@ -1,0 +1,157 @@
+"""`accel-opt checkpoint convert` to other trainers at its edges: what it refuses,
+ranks that become one, tied weights, runs in fp16."""
+import json
+import os
+
+import harness
+import jobs
+from convert_checkpoint_cases import GROUPS, convert, shards
+from harness import check
+from merge_cases import equal, loaded
+
+STEPS = 2
+# Who asks for a plan's groups of AdamW.
+NUMBERED = (("deepspeed", "--stage", "2"), ("deepspeed", "--stage", "3"),
+            ("trainer",))
+
+
+def ran(context, name, model=jobs.MODELS["gqa"], change=None, **options):
+    """A run of two steps in a folder of its own; its plan and checkpoint."""
+    folder = context.path(name)
+    options = {"kind": "single", "ranks": 1, **options}
+    job = jobs.make_job(folder, model, steps=STEPS,
+                        checkpoint_every=STEPS, **options)
+    if change:
+        change(job)
+        jobs.write_job(folder, job)
+    plan = os.path.join(folder, "plan.json")
+    harness.plan(context, os.path.join(folder, "job.yaml"), plan)
+    harness.execute(context, plan, options["ranks"],
+                    os.path.join(folder, "run.jsonl"))
+    return plan, os.path.join(folder, "out", f"step-{STEPS:08}")
+
+
+def refuses(context, source, to, code, *words):
+    """`to`: whom, with the options; nothing is left of a refused conversion."""
+    answer = convert(context, source, context.path("no"), *to,
+                     expect=4 if code == "not-supported" else 1)
+    first = answer["diagnostics"][0]
+    check(answer["converted"] is None and first["code"] == code
+          and all(w in first["message"] for w in words), f"{to}: {first}")
+    left = [n for n in os.listdir(context.work) if n.startswith("no")]
+    check(not left, left)
+
+
+def optimizers(context):
+    """Groups of another optimizer than AdamW are not written."""
+    plan, source = ran(context, "lion", optimizer={"name": "lion", "lr": 2e-4})
+    for to in NUMBERED:
+        refuses(context, source, (*to, "--plan", plan), "not-supported",
+                "the plan's optimizer is lion")
+
+
+def frozen(context):
+    """Parameters that are not trained have no place in ZeRO's flat weights."""
+    def adapt(job):
+        os.makedirs(context.path("lora", "adapter"))
+        job["adapter"] = {"r": 2, "lora_alpha": 4, "target_modules": ["q_proj"]}
+
+    plan, source = ran(context, "lora", change=adapt)
+    for to in NUMBERED[:2]:
+        refuses(context, source, (*to, "--plan", plan), "not-supported",
+                "is frozen")
+
+
+def narrow(context):
+    """ZeRO keeps weights in float32; others would not be the run's."""
+    plan, source = ran(context, "run")
+    harness.run([context.binary("accel-opt"), "checkpoint", "merge", source, "-o",
+                 context.path("bf16"), "--dtype", "bf16"])
+    for to in NUMBERED[:2]:
+        refuses(context, context.path("bf16"), (*to, "--plan", plan),
+                "not-supported", "bfloat16", "float32")
+
+
+def stateless(context):
+    """A model's folder has no states of an optimizer."""
+    plan, source = ran(context, "run")
+    model = os.path.join(os.path.dirname(source), "model")
+    for to, words in zip(NUMBERED, ("no 'exp_avg'", "no 'exp_avg'",
+                                    "no states of an optimizer")):
+        refuses(context, model, (*to, "--plan", plan), "not-supported", words)
+
+
+def half(context):
+    """fp16: ZeRO 1 and 2 take their loss scaler from DeepSpeed's configuration,
+    ZeRO 3 from the file, so that it is refused; the Trainer's file has it."""
+    import torch
+
+    def change(job):
+        job["accelerate"]["mixed_precision"] = "fp16"
+        job["grad_scaler"] = {"init_scale": 512, "growth_interval": 2}
+
+    plan, source = ran(context, "fp16", change=change)
+    refuses(context, source, ("deepspeed", "--stage", "3", "--plan", plan),
+            "not-supported", "fp16", "loss scale")
+    convert(context, source, context.path("zero"), "deepspeed", "--plan", plan)
+    names = os.listdir(context.path("zero", f"global_step{STEPS}"))
+    check("zero_pp_rank_0_mp_rank_00_optim_states.pt" in names, names)
+    convert(context, source, context.path("trainer"), "trainer", "--plan", plan)
+    scaler = torch.load(context.path("trainer", "scaler.pt"), weights_only=True)
+    with open(os.path.join(source, "state.json"), encoding="utf-8") as f:
+        kept = json.load(f)["scaler"]
+    check((scaler["scale"], scaler["_growth_tracker"])
+          == (kept["scale"], kept["good_steps"]), f"{scaler} of {kept}")
+    for folder in ("zero", "trainer"):
+        convert(context, context.path(folder), context.path(folder + "-back"),
+                "accel-run", "--samples", "4", "--plan", plan)
+        again = shards(context.path(folder + "-back"))
+        for kind, tensors in shards(source).items():
+            equal(again[kind], tensors)
+
+
+def gathered(context):
+    """Shards of three ranks, with tied weights, are one Trainer's: its optimizer
+    takes them by the names that a model's parameters have in order."""
+    import torch
+    import transformers
+
+    plan, source = ran(context, "three", model=jobs.MODELS["tied"], kind="fsdp",
+                       ranks=3, groups=GROUPS)
+    made = context.path(f"checkpoint-{STEPS}")
+    answer = convert(context, source, made, "trainer", "--plan",
+                     plan)["converted"]
+    kinds = shards(source)
+    check(answer["parameters"] == len(kinds["param"]), answer)
+    # safetensors holds the tied weight once, as the Trainer saves it.
+    equal(loaded(made), kinds["param"])
+    config = transformers.AutoConfig.from_pretrained(context.path("three", "model"))
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    missing, unexpected = model.load_state_dict(loaded(made), strict=False)
+    check((missing, unexpected) == (["lm_head.weight"], []), (missing, unexpected))
+    check(model.lm_head.weight is model.model.embed_tokens.weight, "not tied")
+    named = list(model.named_parameters())
+    groups = [{"params": [p for n, p in named if "norm" not in n]},
+              {"params": [p for n, p in named if "norm" in n],
+               "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=1.0)
+    optimizer.load_state_dict(
+        torch.load(os.path.join(made, "optimizer.pt"), weights_only=True))
+    for name, parameter in named:
+        state = optimizer.state[parameter]
+        check(state["step"].item() == STEPS, f"{name}: {state['step']}")
+        for kind in ("exp_avg", "exp_avg_sq"):
+            check(torch.equal(state[kind], kinds[kind][name]), f"{name}: {kind}")
+    decays = [g["weight_decay"] for g in optimizer.param_groups]
+    check(decays[1] == 0.0 and decays[0] > 0, decays)
+    return f"{len(named)} parameters"
+
+
+CASES = [
+    ("convert-refuses-optimizers", optimizers),
+    ("convert-refuses-frozen", frozen),
+    ("convert-refuses-bf16", narrow),
+    ("convert-refuses-weights", stateless),
+    ("convert-fp16", half),
+    ("convert-ranks-to-trainer", gathered),
+]
