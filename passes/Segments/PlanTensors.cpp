@@ -27,9 +27,11 @@ using plan::ProgramInstructionKind;
 
 class PlanTensors::Recorder {
 public:
-  Recorder(const plan::Plan &plan, int stage, double capability)
+  Recorder(const plan::Plan &plan, int stage, double capability,
+           bool keepsWorkspaces)
       : plan(plan), stage(stage), capability(capability),
-        rule(plan.job.optimizer), inner(plan.functions.size()),
+        keepsWorkspaces(keepsWorkspaces), rule(plan.job.optimizer),
+        inner(plan.functions.size()),
         buffers(plan.units.size(), {-1, -1, -1, -1}) {
     start();
   }
@@ -233,16 +235,29 @@ private:
     const plan::UpdateWork work =
         plan::updateWork(rule, plan::updateShape(plan, unit), plan.device);
     Storage workspace = make(work.workspaceBytes);
-    Storage library = work.flops > 0 ? make(gemmWorkspace(capability)) : -1;
-    release(library);
+    if (work.flops > 0)
+      useWorkspace(gemmWorkspace(capability));
     release(workspace);
+  }
+
+  /// Of a product whose result is there. cuBLASLt has one of its own, and its
+  /// handle is cuBLAS's, which asks for cuBLAS's first.
+  void useWorkspace(int64_t bytes) {
+    if (!keepsWorkspaces) {
+      Storage library = make(bytes);
+      release(library);
+      return;
+    }
+    for (int64_t each : {gemmWorkspace(capability), bytes})
+      if (kept.insert(each).second)
+        make(each);
   }
 
   //===--- Functions ------------------------------------------------------===//
 
   void call(const ProgramInstruction &instruction, Frame &frame) {
     const plan::Function &function = plan.functions[instruction.function];
-    const std::vector<InnerBytes> &insides = innerOf(instruction.function);
+    const std::vector<Inside> &insides = innerOf(instruction.function);
     // Of each slot, and of each storage's first slot.
     slots.assign(function.slots.size(), -1);
     owners.assign(function.slots.size(), -1);
@@ -256,7 +271,7 @@ private:
     for (size_t i = 0; i < function.instructions.size(); ++i) {
       const plan::Instruction &at = function.instructions[i];
       temporaries.clear();
-      for (int64_t bytes : insides[i].before)
+      for (int64_t bytes : insides[i].bytes.before)
         temporaries.push_back(make(bytes));
       for (int slot : at.results) {
         if (slot < 0)
@@ -267,8 +282,10 @@ private:
         else
           slots[slot] = hold(owners[base]);
       }
+      if (keepsWorkspaces && insides[i].library > 0)
+        useWorkspace(insides[i].library);
       const size_t first = temporaries.size();
-      for (int64_t bytes : insides[i].after)
+      for (int64_t bytes : insides[i].bytes.after)
         if (bytes < 0)
           release(temporaries[first - bytes - 1]);
         else
@@ -285,27 +302,47 @@ private:
       release(slot);
   }
 
-  const std::vector<InnerBytes> &innerOf(int index) {
-    std::vector<InnerBytes> &known = inner[index];
+  /// What an operator asks for; a workspace that is kept stands for itself.
+  struct Inside {
+    InnerBytes bytes;
+    int64_t library = 0;
+  };
+
+  const std::vector<Inside> &innerOf(int index) {
+    std::vector<Inside> &known = inner[index];
     const plan::Function &function = plan.functions[index];
-    if (known.empty())
-      for (const plan::Instruction &instruction : function.instructions)
-        known.push_back(innerBytes(function, instruction, capability));
+    if (!known.empty())
+      return known;
+    for (const plan::Instruction &instruction : function.instructions) {
+      Inside &inside = known.emplace_back();
+      inside.bytes = innerBytes(function, instruction, capability);
+      if (!keepsWorkspaces)
+        continue;
+      InnerBytes own = innerBytes(function, instruction);
+      if (own.after.empty() && !inside.bytes.after.empty()) {
+        inside.library = inside.bytes.after.front();
+        inside.bytes = std::move(own);
+      }
+    }
     return known;
   }
 
   const plan::Plan &plan;
   const int stage;
   const double capability;
+  const bool keepsWorkspaces;
+  std::set<int64_t> kept; // workspaces, by their bytes
   const plan::OptimizerRule rule;
   std::vector<int> holders;                        // by storage
-  std::vector<std::vector<InnerBytes>> inner;      // by function
+  std::vector<std::vector<Inside>> inner;          // by function
   std::vector<std::array<Storage, 4>> buffers;     // by unit and role
   std::vector<Storage> slots, owners, temporaries; // of a call
 };
 
-PlanTensors::PlanTensors(const plan::Plan &plan, int stage, double capability)
-    : recorder(std::make_unique<Recorder>(plan, stage, capability)) {}
+PlanTensors::PlanTensors(const plan::Plan &plan, int stage, double capability,
+                         bool keepsWorkspaces)
+    : recorder(std::make_unique<Recorder>(plan, stage, capability,
+                                          keepsWorkspaces)) {}
 PlanTensors::~PlanTensors() = default;
 void PlanTensors::step() { recorder->step(); }
 void PlanTensors::evaluate() { recorder->evaluate(); }

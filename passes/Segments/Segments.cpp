@@ -16,12 +16,13 @@ replay::AllocatorRules accelRunAllocator() {
 }
 
 int64_t replaySegments(const plan::Plan &plan, const Target &target,
-                       const replay::AllocatorRules &rules) {
+                       const RankAllocator &allocator) {
   constexpr int mostSteps = 6;
   int64_t most = 0;
   for (int stage = 0; stage < plan.numStages(); ++stage) {
-    PlanTensors tensors(plan, stage, target.capability);
-    replay::Replay replay(rules);
+    PlanTensors tensors(plan, stage, target.capability,
+                        allocator.keepsWorkspaces);
+    replay::Replay replay(allocator.rules);
     for (int step = 0; step < mostSteps && !replay.settled(); ++step) {
       tensors.step();
       replay.play(tensors.problem());

@@ -26,11 +26,20 @@ namespace accel {
 /// The allocator as accel-run sets it up where the user has not.
 replay::AllocatorRules accelRunAllocator();
 
+/// How a rank of accel-run asks for memory: the allocator's rules, and whether
+/// its torch keeps the workspaces of cuBLAS and cuBLASLt from their first use
+/// on (releases up to 2.11), or asks for them anew for each product (2.15).
+struct RankAllocator {
+  replay::AllocatorRules rules;
+  bool keepsWorkspaces = false;
+};
+
 /// The tensors of a rank of `stage` as its CPU thread asks for them: from its
 /// start, step by step.
 class PlanTensors {
 public:
-  PlanTensors(const plan::Plan &plan, int stage, double capability);
+  PlanTensors(const plan::Plan &plan, int stage, double capability,
+              bool keepsWorkspaces = false);
   ~PlanTensors();
   PlanTensors(const PlanTensors &) = delete;
   PlanTensors &operator=(const PlanTensors &) = delete;
@@ -49,7 +58,7 @@ private:
 /// Bytes of segments at their peak: steps until nothing changes any more, an
 /// evaluation and a step. Of a pipeline those of the stage that holds most.
 int64_t replaySegments(const plan::Plan &plan, const Target &target,
-                       const replay::AllocatorRules &rules);
+                       const RankAllocator &allocator);
 
 } // namespace accel
 

@@ -41,7 +41,7 @@ int main(int argc, char **argv) {
     return fail(error);
   if (argc == 4) {
     std::printf("%lld\n",
-                static_cast<long long>(replaySegments(plan, *target, rules)));
+                static_cast<long long>(replaySegments(plan, *target, {rules})));
     return 0;
   }
   PlanTensors tensors(plan, 0, target->capability);

@@ -90,9 +90,9 @@ class Maker:
             raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}"
                              f"{done.stderr[-2000:]}")
 
-    def plan(self, yaml, plan):
+    def plan(self, yaml, plan, *options):
         self.call(os.path.join(self.bin, "accel-opt"), "plan", yaml, "--emit",
-                  "plan", "-o", plan)
+                  "plan", "-o", plan, *options)
 
     def job(self, name, expects=True, change=None, **options):
         """A job of cases.py, with the losses to expect."""
@@ -127,6 +127,7 @@ class Maker:
             "rows": 1, "accumulation": 1, "full": False, "clip": 1.0,
             "job": {}}, config, steps)
         self.plan(yaml, os.path.join(folder, "gpu.json"))
+        return yaml
 
 
 def prepare(folder, binaries, dry):
@@ -159,8 +160,11 @@ def prepare(folder, binaries, dry):
     if dry:
         small.update(vocab_size=1024, hidden_size=256, intermediate_size=512,
                      num_attention_heads=4, num_key_value_heads=2)
-    make.large("memory", {**small, "num_hidden_layers": 2},
-               128 if dry else 2048, 5)
+    memory = make.large("memory", {**small, "num_hidden_layers": 2},
+                        128 if dry else 2048, 5)
+    # As a torch asks for it that keeps the workspaces of cuBLAS.
+    make.plan(memory, os.path.join(folder, "memory", "gpu-2.11.json"),
+              "--torch-version", "2.11")
     make.large("layer", {**small, "num_hidden_layers": 2 if dry else 8},
                128 if dry else 8192, 5 if dry else 10)
     # Few weights to draw, and as many classes as the loss has a kernel for

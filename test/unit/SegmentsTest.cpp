@@ -69,14 +69,32 @@ TEST_P(SegmentsOfPlan, TensorsAreThoseOfTheMemoryModel) {
 
 TEST_P(SegmentsOfPlan, SegmentsHoldTheTensors) {
   const Plan plan = test::makePlan(GetParam());
-  const int64_t growing = replaySegments(plan, cuda(), accelRunAllocator());
+  const int64_t growing = replaySegments(plan, cuda(), {accelRunAllocator()});
   const int64_t fixed = replaySegments(plan, cuda(), {});
   EXPECT_GE(growing, plan.predicted.ownPeakBytes);
   EXPECT_GE(fixed, plan.predicted.ownPeakBytes);
   EXPECT_EQ(growing % (2 << 20), 0);
   Target older = cuda();
   older.capability = 8.0; // smaller workspaces
-  EXPECT_LE(replaySegments(plan, older, accelRunAllocator()), growing);
+  EXPECT_LE(replaySegments(plan, older, {accelRunAllocator()}), growing);
+}
+
+/// torch 2.11: one workspace more than what persists, from the first product
+/// on, instead of one for each.
+TEST_P(SegmentsOfPlan, KeptWorkspacesPersist) {
+  const Plan plan = test::makePlan(GetParam());
+  const int64_t workspace = gemmWorkspace(cuda().capability);
+  PlanTensors tensors(plan, 0, cuda().capability, /*keepsWorkspaces=*/true);
+  for (int step = 0; step < 3; ++step)
+    tensors.step();
+  EXPECT_EQ(replay::verify(tensors.problem()), "");
+  const Levels levels(tensors.problem());
+  for (int64_t end : levels.ends) {
+    EXPECT_GE(end, plan.predicted.persistentBytes + workspace);
+    EXPECT_LE(end, plan.predicted.persistentBytes + workspace + 4096);
+  }
+  EXPECT_GE(levels.peak, plan.predicted.ownPeakBytes + workspace);
+  EXPECT_LE(levels.peak, plan.predicted.ownPeakBytes + workspace + 4096);
 }
 
 test::Size wide() {

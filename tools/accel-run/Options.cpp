@@ -7,6 +7,8 @@
 
 #include "tools/options/Arguments.h"
 
+#include <torch/version.h>
+
 #include <cstdio>
 
 namespace accel::run {
@@ -95,7 +97,7 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
   if (!arguments.parse(words, exitCode))
     return false;
   if (version) {
-    std::puts("accel-run " ACCEL_VERSION);
+    std::puts("accel-run " ACCEL_VERSION ", LibTorch " TORCH_VERSION);
     return false;
   }
   return arguments.one("PLAN", options.plan, exitCode);

@@ -61,7 +61,7 @@ std::string exchangesOf(const plan::Plan &plan) {
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
                                        int64_t ranksPerNode,
-                                       const replay::AllocatorRules &allocator,
+                                       const RankAllocator &allocator,
                                        plan::Plan &plan) {
   plan.generator = "accel-opt " ACCEL_VERSION;
   if (failed(buildPlan(module, plan)))

@@ -22,7 +22,7 @@ namespace accel {
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
                                        const Target *target,
                                        int64_t ranksPerNode,
-                                       const replay::AllocatorRules &allocator,
+                                       const RankAllocator &allocator,
                                        plan::Plan &plan);
 
 /// Reports what is wrong with a plan that we made. False if there is anything.

@@ -67,10 +67,15 @@ std::optional<int64_t> Session::budgetBytes() const {
   return target->memoryBytes;
 }
 
-replay::AllocatorRules Session::ownAllocator() const {
-  return inputs && own() && !options.allocatorConf.empty()
-             ? inputs->allocator
-             : accelRunAllocator();
+RankAllocator Session::ownAllocator() const {
+  RankAllocator allocator;
+  allocator.rules = inputs && own() && !options.allocatorConf.empty()
+                        ? inputs->allocator
+                        : accelRunAllocator();
+  // 2.11 and 2.15 were seen.
+  allocator.keepsWorkspaces =
+      options.torchVersion && !atLeast(*options.torchVersion, "2.12");
+  return allocator;
 }
 
 bool Session::asksForProgram() const { return options.emitsProgram(); }

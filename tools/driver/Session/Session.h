@@ -14,6 +14,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
+#include "passes/Segments/Segments.h"
 #include "passes/Targets/Target.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
@@ -47,9 +48,9 @@ public:
   /// command line nor the target says.
   std::optional<int64_t> budgetBytes() const;
   bool own() const { return inputs->executor == FrameworkKind::AccelRun; }
-  /// The rules of the allocator that accel-run's program is planned for: as it
-  /// sets them up, unless the user sets them for it.
-  replay::AllocatorRules ownAllocator() const;
+  /// The allocator that accel-run's program is planned for: as accel-run sets
+  /// it up, unless the user sets it up, and as --torch-version asks it.
+  RankAllocator ownAllocator() const;
   /// accel-run's program is asked for: to be printed, or written.
   bool asksForProgram() const;
 
