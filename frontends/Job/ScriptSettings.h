@@ -56,6 +56,7 @@ struct ScriptNames {
   std::string accumulation = "gradient_accumulation_steps";
   std::string checkpointing = "gradient_checkpointing", checkpoints = "true";
   std::string fusedLoss = "use_liger_kernel";
+  std::string optim = "optim";
 };
 
 /// transformers shards the model itself while it loads it (DistributedConfig).

@@ -130,9 +130,12 @@ ScriptSettings SettingsReader::read() {
       isAtLeast(recipe.versions().transformers, "5.23"))
     settings.names.checkpointing = "activation_checkpointing";
   if (recipe.reader() == Reader::Axolotl)
-    settings.names = {"micro_batch_size", "gradient_accumulation_steps",
-                      "gradient_checkpointing", "true",
-                      "liger_fused_linear_cross_entropy"};
+    settings.names = {"micro_batch_size",
+                      "gradient_accumulation_steps",
+                      "gradient_checkpointing",
+                      "true",
+                      "liger_fused_linear_cross_entropy",
+                      "optimizer"};
   if (recipe.reader() == Reader::LlamaFactory) {
     settings.names.checkpointing = "disable_gradient_checkpointing";
     settings.names.checkpoints = "false";

@@ -204,6 +204,10 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
            : space.lossChunks[value] == 1
                ? "cross-entropy of all tokens at once"
                : "cross-entropy in " + count(space.lossChunks[value], "chunk");
+  case Knob::Optimizer:
+    return space.optimizers.empty()
+               ? ""
+               : "the optimizer " + space.optimizers[value].name;
   case Knob::ZeroStage:
     return space.zeroStages.empty()
                ? ""
@@ -524,6 +528,8 @@ ConfigEdit ConfigEditor::expressKnob(Knob knob, const Point &point) const {
                   std::to_string(space.buckets[point[knob]] >> 20)}}};
   case Knob::Loss:
     return expressLoss(point);
+  case Knob::Optimizer:
+    return expressOptimizer(point);
   case Knob::ZeroStage:
     return deepspeed("zero_stage", "zero_optimization.stage",
                      std::to_string(space.zeroStages[point[knob]]));
@@ -547,7 +553,8 @@ std::vector<Knob> ConfigEditor::differences(const Point &from,
                         Knob::ForwardPrefetch,
                         Knob::BackwardPrefetch,
                         Knob::Bucket,
-                        Knob::Loss};
+                        Knob::Loss,
+                        Knob::Optimizer};
   std::vector<Knob> result;
   for (Knob knob : order)
     if (knob == Knob::Checkpoint ? from.counts != to.counts

@@ -45,6 +45,7 @@ struct LayerClasses {
 struct GivenOptions {
   bool split = false; // micro-batch or accumulation
   bool lossChunks = false;
+  bool optimizer = false;
   bool layerCheckpointing = false; // --gradient-checkpointing
 };
 
@@ -66,6 +67,9 @@ public:
   /// The option of `knob` at `point`, as a phrase: "full in 20 of 32 layers".
   std::string describe(Knob knob, const Point &point) const;
   ConfigEdit express(Knob knob, const Point &point) const;
+  /// What a turn of `knob` to `point` changes beside bytes and seconds: of an
+  /// optimizer with narrow states, its losses. Empty: nothing.
+  std::string caution(Knob knob, const Point &point) const;
   /// Knobs in which the points differ, in the order in which a person would
   /// change them.
   std::vector<Knob> differences(const Point &from, const Point &to) const;
@@ -90,6 +94,7 @@ private:
   ConfigEdit expressSplit(const Point &point) const;
   std::vector<YamlLine> batchLines(const SplitOption &split) const;
   ConfigEdit expressLoss(const Point &point) const;
+  ConfigEdit expressOptimizer(const Point &point) const;
   ConfigEdit expressPrefetch(Knob knob, const Point &point) const;
   ConfigEdit python() const;
   /// The dotted path of a key of a section, beside `like`.

@@ -102,4 +102,34 @@ SearchResult enumerate(const Space &space, const Evaluate &evaluate,
   return result;
 }
 
+int quickestOptimizer(const Space &space, const Evaluate &evaluate) {
+  Point point = space.configured;
+  int quickest = point[Knob::Optimizer];
+  double least = evaluate(point).seconds;
+  for (int option : space.values(Knob::Optimizer, point)) {
+    point[Knob::Optimizer] = option;
+    const Evaluation with = evaluate(point);
+    if (with.possible && with.seconds < least) {
+      quickest = option;
+      least = with.seconds;
+    }
+  }
+  return quickest;
+}
+
+std::vector<Verdict> paretoFront(std::vector<Verdict> all) {
+  std::sort(all.begin(), all.end(), [](const Verdict &a, const Verdict &b) {
+    if (a.evaluation.bytes != b.evaluation.bytes)
+      return a.evaluation.bytes < b.evaluation.bytes;
+    if (a.evaluation.seconds != b.evaluation.seconds)
+      return a.evaluation.seconds < b.evaluation.seconds;
+    return a.point < b.point;
+  });
+  std::vector<Verdict> front;
+  for (Verdict &v : all)
+    if (front.empty() || v.evaluation.seconds < front.back().evaluation.seconds)
+      front.push_back(std::move(v));
+  return front;
+}
+
 } // namespace accel::tune

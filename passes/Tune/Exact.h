@@ -22,6 +22,10 @@ int64_t countPoints(const Space &space, int64_t limit);
 SearchResult enumerate(const Space &space, const Evaluate &evaluate,
                        int64_t budgetBytes);
 
+/// The option of Knob::Optimizer that is fastest in the configured setting:
+/// what an update takes depends on little else.
+int quickestOptimizer(const Space &space, const Evaluate &evaluate);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_EXACT_H

@@ -29,7 +29,8 @@ public:
     if (knob == Knob::Checkpoint)
       return checkpoint();
     std::vector<int> values = space.values(knob, from);
-    const bool few = knob == Knob::Mesh && space.mesh(from).whole();
+    const bool few = (knob == Knob::Mesh && space.mesh(from).whole()) ||
+                     knob == Knob::Optimizer;
     if (values.size() > 4 && !few)
       values = {values.front(), values[values.size() / 2], values.back()};
     for (int value : values) {
@@ -52,6 +53,7 @@ public:
     change.evaluation = evaluator.evaluate(point);
     change.text = editor.describe(knob, point);
     change.expression = editor.express(knob, point);
+    change.caution = editor.caution(knob, point);
     change.bytes = change.evaluation.bytes - before.bytes;
     change.seconds = change.evaluation.seconds - before.seconds;
     change.fits = change.evaluation.bytes <= budget;
@@ -160,9 +162,10 @@ std::vector<Change> worthTelling(std::vector<Change> all,
     auto same =
         std::count_if(result.begin(), result.end(), [&](const Change &c) {
           return c.knob == change.knob &&
+                 c.caution.empty() == change.caution.empty() &&
                  c.expression.yaml.empty() == change.expression.yaml.empty();
         });
-    if (same < 2 && result.size() < limit)
+    if (same < (change.caution.empty() ? 2 : 1) && result.size() < limit)
       result.push_back(std::move(change));
   }
   return result;

@@ -28,6 +28,7 @@ struct Change {
   int64_t bytes = 0;  // more than before (negative: less)
   double seconds = 0; // of a step, likewise
   bool fits = true;
+  std::string caution; // ConfigEditor::caution
 };
 
 /// Every turn of one open knob from `from`: all values of small ranges, both
@@ -39,7 +40,8 @@ std::vector<Change> turns(const Space &space, CachedEvaluator &evaluator,
 
 /// The turns that are worth telling: those that make it fit, those that save a
 /// step's time and fit, and the cheapest ways to free memory. At most `limit`,
-/// at most two of one knob that a YAML says and two that none does, best first.
+/// at most two of one knob that a YAML says and two that none does, and one of
+/// each that changes results, best first.
 std::vector<Change> worthTelling(std::vector<Change> all,
                                  const Evaluation &before, int64_t budgetBytes,
                                  size_t limit);

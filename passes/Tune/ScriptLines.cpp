@@ -31,7 +31,8 @@ bool onCommandLine(const ScriptSettings &script, const std::string &name) {
            (setting.key == name || setting.key == "--" + name);
   };
   return stands(script.microBatch) || stands(script.accumulation) ||
-         stands(script.layerCheckpointing) || stands(script.fusedLoss);
+         stands(script.layerCheckpointing) || stands(script.fusedLoss) ||
+         stands(script.optim);
 }
 
 /// A key of fsdp_config as transformers reads it; false where it reads none.
@@ -81,6 +82,20 @@ ConfigEdit sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
   return sayToScript(script, {{name, everyLayer ? names.checkpoints : without}},
                      everyLayer ? Flags{{"--gradient-checkpointing", ""}}
                                 : Flags{});
+}
+
+ConfigEdit ConfigEditor::expressOptimizer(const Point &point) const {
+  const std::string &name = space.optimizers[point[Knob::Optimizer]].name;
+  const Flags flags = {{"--optim", name}};
+  if (job.script.trainer != TrainerKind::None && !given.optimizer)
+    return sayToScript(job.script, {{job.script.names.optim, name}}, flags);
+  return {{}, "TrainingArguments: optim=" + name, flags};
+}
+
+std::string ConfigEditor::caution(Knob knob, const Point &point) const {
+  return knob == Knob::Optimizer && !space.optimizers.empty()
+             ? space.optimizers[point[knob]].caution
+             : "";
 }
 
 ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression) {

@@ -26,7 +26,8 @@ const Knob coarse[] = {Knob::Mesh,
                        Knob::Accumulation};
 const Knob fine[] = {Knob::Reshard,         Knob::Wrap,
                      Knob::ForwardPrefetch, Knob::BackwardPrefetch,
-                     Knob::Bucket,          Knob::ActivationOffload};
+                     Knob::Bucket,          Knob::ActivationOffload,
+                     Knob::Optimizer};
 /// The most generous setting of a part is not quite a bound: coarser units or
 /// another prefetch may still win this much.
 constexpr double boundSlack = 0.9;
@@ -184,8 +185,11 @@ private:
     for (int w : space.values(Knob::Wrap, space.configured))
       if (space.wraps[w].perLayer < space.wraps[finest].perLayer)
         finest = w;
+    const int quickest = quickestOptimizer(space, evaluate);
     std::vector<Part> parts;
-    for (const Point &point : coarsePoints()) {
+    for (Point point : coarsePoints()) {
+      if (!point[Knob::ParameterOffload] && !point[Knob::OptimizerOffload])
+        point[Knob::Optimizer] = quickest;
       const auto &frontier = recompute(point[Knob::Split]);
       Point small = point, fast = point;
       if (space.open(Knob::Wrap))
@@ -218,6 +222,8 @@ private:
             space.values(Knob::ActivationOffload, small).back();
         any = fits(evaluated(small));
       }
+      for (int o : space.values(Knob::Optimizer, small))
+        any = any || fits(evaluated(turned(small, Knob::Optimizer, o)));
       if (any && fastEvaluation.possible)
         parts.push_back({point, fastEvaluation});
     }
@@ -292,9 +298,10 @@ private:
           space.values(Knob::ActivationOffload, start).back();
       here = climb(start, options.budgetBytes);
     }
-    for (int w : space.values(Knob::Wrap, start))
-      if (!here)
-        here = climb(turned(start, Knob::Wrap, w), options.budgetBytes);
+    for (Knob knob : {Knob::Wrap, Knob::Optimizer})
+      for (int value : space.values(knob, start))
+        if (!here)
+          here = climb(turned(start, knob, value), options.budgetBytes);
     if (!here)
       return std::nullopt;
     bool better = true;
@@ -346,7 +353,9 @@ private:
     std::vector<Point> result;
     for (int k = 0; k < numKnobs; ++k) {
       Knob knob = static_cast<Knob>(k);
-      if (knob == Knob::Checkpoint || !space.open(knob))
+      // The optimizer's form trades with nothing else.
+      if (knob == Knob::Checkpoint || knob == Knob::Optimizer ||
+          !space.open(knob))
         continue;
       std::vector<int> values = space.values(knob, point);
       auto at = std::find(values.begin(), values.end(), point[knob]);
@@ -576,21 +585,6 @@ private:
 };
 
 } // namespace
-
-std::vector<Verdict> paretoFront(std::vector<Verdict> all) {
-  std::sort(all.begin(), all.end(), [](const Verdict &a, const Verdict &b) {
-    if (a.evaluation.bytes != b.evaluation.bytes)
-      return a.evaluation.bytes < b.evaluation.bytes;
-    if (a.evaluation.seconds != b.evaluation.seconds)
-      return a.evaluation.seconds < b.evaluation.seconds;
-    return a.point < b.point;
-  });
-  std::vector<Verdict> front;
-  for (Verdict &v : all)
-    if (front.empty() || v.evaluation.seconds < front.back().evaluation.seconds)
-      front.push_back(std::move(v));
-  return front;
-}
 
 SearchResult search(const Space &space, const Evaluate &evaluate,
                     const CostOf &costOf, const SearchOptions &options) {

@@ -69,6 +69,16 @@ private:
     if (request.bucket)
       close(Knob::Bucket, "--ddp-kwargs");
     written(Knob::Loss, job.lossChunks);
+    if (request.optimizer)
+      close(Knob::Optimizer, "--optim");
+    written(Knob::Optimizer, job.script.optim);
+    for (OptimizerOption &option : space.optimizers)
+      option.allowed = request.narrowStates || option.caution.empty();
+    if (space.optimizers.size() > 1 &&
+        std::count_if(space.optimizers.begin(), space.optimizers.end(),
+                      [](const auto &option) { return option.allowed; }) < 2)
+      close(Knob::Optimizer, "others change results; --tune-precision allows "
+                             "it");
     if (!request.precision)
       close(Knob::Precision, "it changes results; --tune-precision allows it");
     written(Knob::Mesh, a.mesh);
@@ -251,6 +261,8 @@ void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
           option.accumulation == space.mesh(space.configured).accumulation;
   close(Knob::Accumulation);
   close(Knob::Bucket);
+  if (!scriptFile)
+    close(Knob::Optimizer);
   const bool ownJob = executor == FrameworkKind::AccelRun && space.isJob;
   if (!ownJob && !scriptFile)
     close(Knob::Loss);

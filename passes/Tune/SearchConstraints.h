@@ -23,9 +23,11 @@ struct TuneRequest {
   bool all = false;
   /// The precision may be changed, which changes results.
   bool precision = false;
+  /// The optimizer's states may be kept in fewer bits, which does so too.
+  bool narrowStates = false;
   /// Options of the command line that say it.
   bool microBatch = false, prefetch = false, accumulationMode = false;
-  bool lossChunks = false, bucket = false;
+  bool lossChunks = false, bucket = false, optimizer = false;
 };
 
 /// Sets `knobs`, `uniform...` and the options that depend on the executor of a

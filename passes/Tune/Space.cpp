@@ -44,6 +44,8 @@ const char *toString(Knob knob) {
     return "zero-stage";
   case Knob::Loss:
     return "loss";
+  case Knob::Optimizer:
+    return "optimizer";
   }
   return "";
 }
@@ -255,6 +257,16 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     return below(zeroStages.size());
   case Knob::Loss:
     return below(lossChunks.size());
+  case Knob::Optimizer: {
+    // The host's update is the configured optimizer's.
+    if (point[Knob::ParameterOffload] || point[Knob::OptimizerOffload])
+      return {configured[knob]};
+    std::vector<int> result;
+    for (size_t o = 0; o < optimizers.size(); ++o)
+      if (optimizers[o].allowed || static_cast<int>(o) == configured[knob])
+        result.push_back(static_cast<int>(o));
+    return result;
+  }
   case Knob::ForwardPrefetch:
   case Knob::BackwardPrefetch: {
     std::vector<int> result = below(maxPrefetch + 1);
@@ -487,6 +499,10 @@ Candidate expand(const Space &space, const StepModel &model,
   if (!space.lossChunks.empty() && c.executor != FrameworkKind::AccelRun) {
     const int64_t chunks = space.lossChunks[point[Knob::Loss]];
     c.lossChunks = chunks ? chunks : fusedLossChunks(model);
+  }
+  if (!space.optimizers.empty() && point[Knob::Optimizer]) {
+    c.update = space.optimizers[point[Knob::Optimizer]].update;
+    c.optimizer = space.optimizers[point[Knob::Optimizer]].kernel;
   }
   if (!space.zeroStages.empty())
     c.zeroStage = space.zeroStages[point[Knob::ZeroStage]];

@@ -38,8 +38,9 @@ enum class Knob {
   Bucket,            // Space::buckets (DDP)
   ZeroStage,         // Space::zeroStages (DeepSpeed)
   Loss,              // Space::lossChunks
+  Optimizer,         // Space::optimizers
 };
-constexpr int numKnobs = 15;
+constexpr int numKnobs = 16;
 /// "mesh", "micro-batch", "wrap", ...: as decisions and --tune name them.
 const char *toString(Knob knob);
 
@@ -103,6 +104,16 @@ struct PrecisionOption {
   std::string precision; // of the YAML's mixed_precision; empty: as configured
 };
 
+/// Another way to keep and update the states of the configured optimizer.
+struct OptimizerOption {
+  std::string name; // as TrainingArguments.optim has it; of the first, as told
+  UpdateRule update;
+  OptimizerKernel kernel = OptimizerKernel::Foreach;
+  /// What is not as it was beside bytes and seconds; empty: nothing.
+  std::string caution;
+  bool allowed = true;
+};
+
 /// Calls of one kind, between which variants are shared out. The most
 /// recomputed come first in the forward: their larger temporaries then meet
 /// the fewest saved values in the backward.
@@ -133,6 +144,8 @@ struct Space {
   /// Parts in which the loss is computed, as configured first; 0 stands for
   /// fusedLossChunks of the model. Empty: as in `base`.
   std::vector<int64_t> lossChunks;
+  /// As configured first; empty: as in `base`.
+  std::vector<OptimizerOption> optimizers;
   std::vector<LayerGroup> groups;
   std::vector<int> layers; // StepModel::calls, in order
   int minPrefetch = 0, maxPrefetch = 3;

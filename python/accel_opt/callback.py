@@ -203,7 +203,9 @@ class PlanCallback(TrainerCallback):
 
     def _misfit(self):
         text = f"this job will not fit: {self.plan.verdict()}"
-        helps = [r for r in self.plan.recommendations if r["fits"]]
+        # Results are not given up where something else is enough.
+        helps = sorted((r for r in self.plan.recommendations if r["fits"]),
+                       key=lambda r: r.get("caution") is not None)
         if helps:
             first = helps[0]
             how = "; ".join(f"{y['key']}: {y['value']}"
@@ -211,6 +213,8 @@ class PlanCallback(TrainerCallback):
                 first["otherwise"] or first["change"]
             text += (f". It would with {how} "
                      f"({size(first['device_bytes'])})")
+            if first.get("caution"):
+                text += f": {first['caution']}"
         if self.on_misfit == "error":
             raise DoesNotFit(text + "; on_misfit='warn' trains all the same",
                              self.plan)

@@ -12,6 +12,7 @@
 #include "tools/driver/Advice/ChangePlanner.h"
 #include "tools/driver/Advice/MaxBatch.h"
 #include "tools/driver/Advice/MeshAdvice.h"
+#include "tools/driver/Advice/OptimizerAdvice.h"
 #include "tools/driver/Advice/RunMeshes.h"
 #include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Text/Format.h"
@@ -217,6 +218,7 @@ private:
           space.buckets.push_back(mebibytes << 20);
     }
     space.lossChunks = lossOptions();
+    space.optimizers = optimizerOptions(in, base, target);
     if (in.executor == FrameworkKind::Deepspeed) {
       space.zeroStages = {base.zeroStage};
       for (int stage : {1, 2, 3})
@@ -260,6 +262,10 @@ private:
     r.prefetch = !all && in.options.prefetch;
     r.accumulationMode = !all && in.options.keepUnsharded;
     r.lossChunks = in.options.lossChunks.has_value();
+    r.optimizer = !all && in.options.optim;
+    // Told beside others, with what it changes; a search takes it unasked by no
+    // means.
+    r.narrowStates = !in.options.tune || in.options.tunePrecision;
     r.bucket = in.options.ddp && in.options.ddp->bucketBytes;
     return r;
   }
@@ -267,7 +273,8 @@ private:
   tune::GivenOptions given() const {
     const PlanOptions &o = in.options;
     return {o.microBatch || o.accumulation || o.globalBatch,
-            o.lossChunks.has_value(), o.gradientCheckpointing.value_or(false)};
+            o.lossChunks.has_value(), o.optim != nullptr,
+            o.gradientCheckpointing.value_or(false)};
   }
 
   void recommend() {

@@ -39,6 +39,7 @@ std::string placeOf(const tune::ConfigEditor &editor,
   look(job.data.microBatch);
   look(job.script.layerCheckpointing);
   look(job.script.fusedLoss);
+  look(job.script.optim);
   look(job.activationCheckpointing);
   const std::string file = std::filesystem::path(line.file).filename().string();
   return at ? file + ":" + std::to_string(at) : file + " (new)";

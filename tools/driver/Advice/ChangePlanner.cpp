@@ -149,14 +149,14 @@ void ChangePlanner::findSmallestSet(const std::vector<tune::Change> &planned) {
     return;
   std::vector<const tune::Change *> parts;
   for (const tune::Change &change : planned) {
-    if (change.fits)
+    if (change.fits && change.caution.empty())
       return;
     const tune::ConfigEdit &e = change.expression;
     const bool same =
         std::any_of(parts.begin(), parts.end(), [&](const tune::Change *p) {
           return p->knob == change.knob;
         });
-    if (!same && change.bytes <= 0 && saysSo(e))
+    if (!same && change.bytes <= 0 && saysSo(e) && change.caution.empty())
       parts.push_back(&change);
   }
   std::stable_sort(parts.begin(), parts.end(),

@@ -23,6 +23,22 @@ void place(const PlanOptions &options, const OptimizerConfig &optimizer,
 
 } // namespace
 
+void setOptimizer(const std::string &transformers, JobConfig &job,
+                  const plan::TransformersOptimizer &named) {
+  OptimizerConfig &optimizer = job.optimizer;
+  const Setting<double> rate = optimizer.lr, decay = optimizer.weightDecay;
+  optimizer.setDefaults(*plan::findOptimizer(named.optimizer));
+  if (job.script.learningRate.value)
+    optimizer.lr = rate;
+  if (job.script.weightDecay.value)
+    optimizer.weightDecay = decay;
+  optimizer.kernel = named.kernel;
+  optimizer.stateDtype = named.stateDtype;
+  optimizer.habits = named.habits;
+  if (!atLeast(transformers, "4.52"))
+    optimizer.habits.wideEmbeddings = false;
+}
+
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                      DiagnosticEngine &engine) {
   OptimizerConfig &optimizer = inputs.job.optimizer;
@@ -45,7 +61,6 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                     "accel-opt optimizers lists those that are");
   }
   if (named) {
-    const Setting<double> rate = optimizer.lr, decay = optimizer.weightDecay;
     if (!named->optimizer)
       return report(Severity::Error, notSupportedCode,
                     std::string(options.optim ? "--optim: " : "") +
@@ -57,18 +72,9 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                     "--optim is not for a job.yaml that accel-run executes",
                     "write optimizer: {name: " + std::string(named->optimizer) +
                         "} in the file");
-    optimizer.setDefaults(*plan::findOptimizer(named->optimizer));
+    setOptimizer(options.script.versions.transformers, inputs.job, *named);
     if (!options.optim)
       optimizer.name.at = asked.at;
-    if (inputs.job.script.learningRate.value)
-      optimizer.lr = rate;
-    if (inputs.job.script.weightDecay.value)
-      optimizer.weightDecay = decay;
-    optimizer.kernel = named->kernel;
-    optimizer.stateDtype = named->stateDtype;
-    optimizer.habits = named->habits;
-    if (!atLeast(options.script.versions.transformers, "4.52"))
-      optimizer.habits.wideEmbeddings = false;
     failsOnDTensors = named->failsOnDTensors;
   }
   const auto *description = plan::findOptimizer(optimizer.name.value);

@@ -10,6 +10,11 @@
 
 namespace accel {
 
+/// Makes the job's optimizer what transformers calls `named`; its rate and
+/// decay stay where the script gives them.
+void setOptimizer(const std::string &transformers, JobConfig &job,
+                  const plan::TransformersOptimizer &named);
+
 /// Applies --optim to the job, and reports what its executor cannot do with the
 /// optimizer.
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,

@@ -252,7 +252,8 @@ void addSearchOptions(Arguments &a, PlanOptions &o) {
                   "written keys")
       .saidByModule();
   a.flag("--tune-precision", o.tunePrecision,
-         "--tune may change the precision, and so the results");
+         "--tune may change the precision, that of the optimizer's states "
+         "too, and so the results");
   a.flag("--max-batch", o.maxBatch, "find the largest micro-batch that fits")
       .saidByModule();
 }

@@ -57,6 +57,8 @@ private:
       row.edits = {{"(not YAML)", c.text, ""}};
       row.note = c.expression.notExpressibleInYaml;
     }
+    if (!c.caution.empty())
+      row.note += (row.note.empty() ? "" : "; ") + c.caution;
     if (!c.fits)
       row.note += (row.note.empty() ? "" : "; ") +
                   tooMuch(c.evaluation.bytes, advice.budgetBytes);

@@ -60,7 +60,8 @@ Json recommendation(const Advice &advice, const tune::Change &c) {
           {"step_s", numberOrNull(advice.hasTime, c.evaluation.seconds)},
           {"memory", c.bytes},
           {"time", numberOrNull(advice.hasTime, c.seconds)},
-          {"fits", c.fits}};
+          {"fits", c.fits},
+          {"caution", c.caution.empty() ? Json() : Json(c.caution)}};
 }
 
 Json tunedJson(const Advice &advice, const Tuned &t) {

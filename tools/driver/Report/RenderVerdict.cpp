@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace accel {
 namespace {
@@ -83,14 +84,17 @@ std::string whatIsTooMuch(const plan::Plan &plan, const PlanReport &report) {
 const tune::Change *firstChange(const PlanReport &report) {
   if (!report.advice || !report.fits || report.advice->tuned)
     return nullptr;
+  // Results are not given up where something else is enough.
+  auto before = [](const tune::Change &a, const tune::Change &b) {
+    return std::tuple(!a.caution.empty(), a.knobs, a.evaluation.seconds) <
+           std::tuple(!b.caution.empty(), b.knobs, b.evaluation.seconds);
+  };
   const tune::Change *best = nullptr;
   for (const tune::Change &c : report.advice->changes) {
     const bool useful =
-        c.fits && (!*report.fits || c.seconds < 0) &&
+        c.fits && (!*report.fits || (c.seconds < 0 && c.caution.empty())) &&
         (!c.expression.yaml.empty() || c.expression.flags.size());
-    if (useful &&
-        (!best || std::pair(c.knobs, c.evaluation.seconds) <
-                      std::pair(best->knobs, best->evaluation.seconds)))
+    if (useful && (!best || before(c, *best)))
       best = &c;
   }
   return best;
@@ -116,6 +120,8 @@ std::string renderChange(const PlanReport &report, const tune::Change &c) {
       out += "    " + padRight("or TrainingArguments", width + 2) +
              edit.trainingArguments + "\n";
   }
+  if (!c.caution.empty())
+    out += "    " + c.caution + "\n";
   return out;
 }
 

@@ -82,6 +82,8 @@ Json settingJson(const tune::Space &space, const StepModel &model,
     result["loss_chunks"] = space.base.executor == FrameworkKind::AccelRun
                                 ? space.modelChunks(point)
                                 : tune::expand(space, model, point).lossChunks;
+  if (!space.optimizers.empty())
+    result["optimizer"] = space.optimizers[at(Knob::Optimizer)].name;
   if (!space.zeroStages.empty())
     result["zero_stage"] = space.zeroStages[at(Knob::ZeroStage)];
   return result;

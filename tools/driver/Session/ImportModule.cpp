@@ -13,6 +13,7 @@
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
+#include "tools/driver/Inputs/OptimizerInputs.h"
 
 #include <map>
 
@@ -277,6 +278,13 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
     inputs.training.precision =
         toString(inputs.job.accelerate.mixedPrecision.value);
     inputs.training.lossScaling = inputs.job.precision.value.lossScaling;
+  }
+  if (differs(tune::Knob::Optimizer) &&
+      options.framework != FrameworkKind::AccelRun) {
+    setOptimizer(options.versions.transformers, inputs.job,
+                 *plan::findTransformersOptimizer(
+                     space.optimizers[point[tune::Knob::Optimizer]].name));
+    inputs.training.optimizer = inputs.job.optimizer.resolved();
   }
   options.prefetchForward = candidate.forwardPrefetch;
   options.prefetchBackward = candidate.backwardPrefetch;
