@@ -33,13 +33,14 @@ void ConfigReader::reportAt(TextPosition position, Severity severity,
   diagnostic.file = path;
   diagnostic.line = position.line;
   diagnostic.column = position.column;
-  diagnostic.key = key;
+  diagnostic.key = pathOf(key);
   diagnostic.message = message;
   diagnostic.hint = hint;
   diagnostics.report(std::move(diagnostic));
 }
 
-const nlohmann::json *ConfigReader::lookup(const std::string &key) const {
+const nlohmann::json *ConfigReader::lookup(const std::string &name) const {
+  const std::string key = pathOf(name);
   const nlohmann::json *at = &document->root();
   for (size_t begin = 0; begin <= key.size();) {
     size_t end = std::min(key.find('.', begin), key.size());
@@ -163,19 +164,20 @@ std::optional<plan::DType> ConfigReader::dtype() {
 
 void ConfigReader::error(const std::string &key, const std::string &message) {
   anyError = true;
-  reportAt(document->position(key), Severity::Error, "invalid-model-config",
-           key, message);
+  reportAt(document->position(pathOf(key)), Severity::Error,
+           "invalid-model-config", key, message);
 }
 
 void ConfigReader::unsupported(const std::string &key,
                                const std::string &message,
                                const std::string &hint) {
   anyError = true;
-  reportAt(document->position(key), Severity::Error, notSupportedCode, key,
-           message, hint);
+  reportAt(document->position(pathOf(key)), Severity::Error, notSupportedCode,
+           key, message, hint);
 }
 
 void ConfigReader::warning(const std::string &key, const std::string &code,
                            const std::string &message) {
-  reportAt(document->position(key), Severity::Warning, code, key, message);
+  reportAt(document->position(pathOf(key)), Severity::Warning, code, key,
+           message);
 }

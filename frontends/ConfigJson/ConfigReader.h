@@ -34,6 +34,23 @@ public:
   ConfigReader(const std::string &text, std::string path,
                DiagnosticEngine &diagnostics);
 
+  /// While it lives, keys are those of a member that is an object:
+  /// "text_config". Sections nest.
+  class Section {
+  public:
+    Section(ConfigReader &reader, const std::string &key)
+        : reader(reader), outer(reader.scope) {
+      reader.scope += key + ".";
+    }
+    ~Section() { reader.scope = outer; }
+    Section(const Section &) = delete;
+    Section &operator=(const Section &) = delete;
+
+  private:
+    ConfigReader &reader;
+    std::string outer;
+  };
+
   const nlohmann::json &root() const { return document->root(); }
   /// True once an error was reported, `unsupported` included.
   bool failed() const { return anyError; }
@@ -69,7 +86,7 @@ public:
                const std::string &message);
 
 private:
-  const nlohmann::json *lookup(const std::string &key) const;
+  const nlohmann::json *lookup(const std::string &name) const;
   void reportAt(TextPosition position, Severity severity,
                 const std::string &code, const std::string &key,
                 const std::string &message, const std::string &hint = "");
@@ -77,7 +94,14 @@ private:
   std::string path;
   DiagnosticEngine &diagnostics;
   std::optional<JsonDocument> document;
+  std::string scope; // before each key: "" or "text_config."
   bool anyError = false;
+
+  /// The path of a key, or of the section itself for "".
+  std::string pathOf(const std::string &key) const {
+    return key.empty() && !scope.empty() ? scope.substr(0, scope.size() - 1)
+                                         : scope + key;
+  }
 };
 
 } // namespace accel::huggingface

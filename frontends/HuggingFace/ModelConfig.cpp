@@ -8,6 +8,7 @@
 #include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/HuggingFace/TiedWeights.h"
+#include "frontends/HuggingFace/Wrapped.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -42,6 +43,8 @@ std::vector<std::string> accel::huggingface::supportedModelTypes() {
   for (const char *type :
        {"bert", "gpt2", "llama", "mistral", "mixtral", "qwen2", "qwen3",
         "qwen3_moe", "roberta", "t5", "vit", "whisper"})
+    types.push_back(type);
+  for (const std::string &type : wrapperNames())
     types.push_back(type);
   std::sort(types.begin(), types.end());
   return types;
@@ -97,6 +100,8 @@ accel::huggingface::parseModelConfig(const std::string &text,
     take(readT5(json));
   else if (*type == "whisper")
     take(readWhisper(json));
+  else if (isWrapper(*type))
+    take(readWrapped(*type, json, path, diagnostics));
   else if (isDecoderFamily(*type))
     take(readDecoder(*type, json, path, diagnostics));
   else if (isLlamaFamily(*type))
@@ -118,6 +123,12 @@ accel::huggingface::readModelConfig(const std::string &path,
   if (!readFile(file, maxConfigBytes, text, diagnostics))
     return std::nullopt;
   std::optional<ModelConfig> config = parseModelConfig(text, file, diagnostics);
+  if (config && isWrapper(config->modelType)) {
+    DiagnosticEngine silent; // as below
+    const auto folder = std::filesystem::path(file).parent_path();
+    if (auto weights = readWeights(folder.string(), silent))
+      nameTower(std::get<DecoderConfig>(config->family), *weights);
+  }
   if (auto *t5 = config ? std::get_if<T5Config>(&config->family) : nullptr) {
     DiagnosticEngine silent; // checkWeights reports what is wrong with them
     const auto folder = std::filesystem::path(file).parent_path();

@@ -17,6 +17,9 @@ namespace {
 constexpr int64_t mostLayers = 2048;
 constexpr size_t mostModules = 200000;
 
+/// The member of a model of several inputs that its sizes are taken from.
+constexpr std::string_view languageModel = "text_config";
+
 struct Line {
   int depth = 0;
   std::vector<std::string_view> words;
@@ -87,8 +90,11 @@ public:
     add(-1, "", architecture, line);
     readMarks(line);
     keepInFp32();
-    tree.noSplit = settings.noSplit();
+    for (const std::string &name : settings.noSplit())
+      tree.noSplit.push_back(name);
     std::sort(tree.noSplit.begin(), tree.noSplit.end());
+    if (hasLanguageModel)
+      return config.failed() ? std::nullopt : std::optional(std::move(tree));
     for (bool window : settings.slidingLayers())
       tree.attention.push_back(window ? Attention::Sliding : Attention::Full);
     tree.blocks = settings.layerBlocks();
@@ -127,6 +133,8 @@ private:
   huggingface::ConfigReader &config;
   Settings settings;
   ModuleTree tree;
+  /// Sizes and attention are those of a part's `text_config`.
+  bool hasLanguageModel = false;
   std::vector<Line> lines;
   std::vector<std::pair<std::string, size_t>> definitions;
 
@@ -254,6 +262,10 @@ private:
       std::string_view last = child.words.back();
       if (last.starts_with("?") && !holds(last))
         continue;
+      if (child.words[1].starts_with("*")) {
+        addPart(parent, child.words[0], child.words[1].substr(1));
+        continue;
+      }
       std::string ofClass = className(child.words[1]);
       if (!child.words[0].starts_with("[")) {
         add(parent, withBase(child.words[0]), ofClass, i);
@@ -271,6 +283,76 @@ private:
       }
       settings.setLayer(0);
     }
+  }
+
+  /// "vision_config:siglip_vision_model": the member, and its model_type where
+  /// it says none.
+  void addPart(int parent, std::string_view name, std::string_view said) {
+    const size_t colon = said.find(':');
+    const std::string member(said.substr(0, colon));
+    const nlohmann::json *given = config.find(member);
+    if (!given || !given->is_object())
+      return config.error(given ? member : "",
+                          given ? "'" + member + "' must be an object"
+                                : "'" + member + "' is missing");
+    huggingface::ConfigReader::Section section(config, member);
+    const std::string type =
+        config.text("model_type").value_or(std::string(said.substr(colon + 1)));
+    const Family *inner = findFamily(type);
+    if (!inner)
+      return config.unsupported("model_type", "parts of model type '" +
+                                                  printable(type) +
+                                                  "' are not supported yet");
+    Builder builder(*inner, config);
+    builder.setDtype(tree.dtype);
+    const std::string base = builder.resolve("base");
+    if (config.failed())
+      return;
+    std::optional<ModuleTree> part = builder.build(base);
+    if (part)
+      join(parent, std::string(name), std::move(*part),
+           member == languageModel);
+  }
+
+  void join(int parent, const std::string &name, ModuleTree part,
+            bool language) {
+    const std::string &above = tree.modules[static_cast<size_t>(parent)].fqn;
+    const std::string root = above.empty() ? name : above + "." + name;
+    const int modules = static_cast<int>(tree.modules.size()),
+              parameters = static_cast<int>(tree.parameters.size());
+    auto moved = [&](const std::string &fqn) {
+      return fqn.empty() ? root : root + "." + fqn;
+    };
+    for (TreeModule &module : part.modules) {
+      module.parent = module.parent < 0 ? parent : module.parent + modules;
+      module.fqn = moved(module.fqn);
+      tree.modules.push_back(std::move(module));
+    }
+    for (TreeParameter &parameter : part.parameters) {
+      parameter.fqn = moved(parameter.fqn);
+      parameter.module += modules;
+      if (parameter.tiedTo >= 0)
+        parameter.tiedTo += parameters;
+      tree.parameters.push_back(std::move(parameter));
+    }
+    for (TreeBuffer &buffer : part.buffers) {
+      buffer.fqn = moved(buffer.fqn);
+      buffer.module += modules;
+      tree.buffers.push_back(std::move(buffer));
+    }
+    for (const std::string &kept : part.noSplit)
+      if (std::find(tree.noSplit.begin(), tree.noSplit.end(), kept) ==
+          tree.noSplit.end())
+        tree.noSplit.push_back(kept);
+    if (!language)
+      return;
+    hasLanguageModel = true;
+    tree.attention = std::move(part.attention);
+    tree.blocks = std::move(part.blocks);
+    tree.sizes = part.sizes;
+    tree.numbers = std::move(part.numbers);
+    tree.texts = std::move(part.texts);
+    tree.tensorParallelPlan = part.tensorParallelPlan;
   }
 
   /// The `@` lines of the root's class.
@@ -360,8 +442,8 @@ private:
 };
 
 constexpr const std::vector<Family> *allFamilies[] = {
-    &llamaFamilies, &llamaLikeFamilies, &gptFamilies, &hybridFamilies,
-    &encoderFamilies};
+    &llamaFamilies,  &llamaLikeFamilies, &gptFamilies,
+    &hybridFamilies, &encoderFamilies,   &wrapperFamilies};
 
 } // namespace
 

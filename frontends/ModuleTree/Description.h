@@ -41,6 +41,9 @@
 //         rotary $Rope ~inv_freq[head_dim/2]     a buffer, fp32 (:i64, :model)
 //         mlp $MLP ?layer<2                      only where that holds
 //     encoder $Stack =encoder                    expands `encoder` instead
+//     tower *vision_config:siglip_vision_model   what AutoModel makes of this
+//                                                member, whose model_type is
+//                                                that one if it says none
 //   encoder                                      lower case: not an
 //   architecture
 //
@@ -67,7 +70,7 @@ struct Family {
 
 /// The tables, by files.
 extern const std::vector<Family> llamaFamilies, llamaLikeFamilies, gptFamilies,
-    hybridFamilies, encoderFamilies;
+    hybridFamilies, encoderFamilies, wrapperFamilies;
 
 /// Null for an unknown one.
 const Family *findFamily(std::string_view modelType);

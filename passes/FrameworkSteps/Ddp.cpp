@@ -6,6 +6,7 @@
 #include "passes/FrameworkSteps/Buckets.h"
 #include "passes/FrameworkSteps/StepRun.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace accel {
@@ -40,6 +41,10 @@ std::vector<int> gradientOrder(const StepModel &model) {
           firstUser[own[i]] == static_cast<int>(c))
         order.push_back(own[i]);
   }
+  // torch's reducer has a place for all that require a gradient.
+  for (size_t p = model.parameters.size(); p-- > 0;)
+    if (model.parameters[p].trainable && firstUser[p] < 0)
+      order.push_back(static_cast<int>(p));
   return order;
 }
 
@@ -78,6 +83,9 @@ protected:
     if (distributed())
       makeBuckets();
   }
+
+  /// Others get no gradient (a tower without images).
+  bool isRead(int parameter) const { return layout.firstUser[parameter] >= 0; }
 
   void makeBuckets() {
     const std::vector<int> order = gradientOrder(model);
@@ -121,7 +129,9 @@ protected:
   void resetBuckets() {
     waiting.clear();
     for (const Bucket &bucket : buckets)
-      waiting.push_back(static_cast<int>(bucket.tensors.size()));
+      waiting.push_back(static_cast<int>(
+          std::count_if(bucket.tensors.begin(), bucket.tensors.end(),
+                        [&](int p) { return isRead(p); })));
   }
 
   bool synchronizes() const {
@@ -174,6 +184,11 @@ protected:
   void endBackward() override {
     if (!synchronizes())
       return;
+    // Of parameters without a gradient alone: zeros, in their turn.
+    for (const Bucket &bucket : buckets)
+      if (std::none_of(bucket.tensors.begin(), bucket.tensors.end(),
+                       [&](int p) { return isRead(p); }))
+        reduce(bucket);
     engine.wait(engine.event(0), Cause::AllReduce);
     for (int64_t half : compressed)
       engine.free(Holding::Buffers, half);

@@ -37,6 +37,10 @@ protected:
     const std::vector<const StepParameter *> first = firstParameters();
     flats.resize(layout.units.size());
     const std::vector<int64_t> trainedOnRank = trainedParts();
+    std::vector<bool> read(flats.size(), false); // by a call
+    for (size_t p = 0; p < model.parameters.size(); ++p)
+      if (layout.firstUser[p] >= 0)
+        read[candidate.unitOf[p]] = true;
     for (size_t u = 0; u < flats.size(); ++u) {
       Flat &flat = flats[u];
       const int64_t ranks = layout.shards.ranks;
@@ -58,7 +62,8 @@ protected:
         flat.unsharded = bytes(shard * ranks, compute);
       if (sharded() && copied)
         flat.lowPrecision = bytes(shard, compute);
-      if (one.trainable) {
+      // All of a flat parameter has a gradient where a part has.
+      if (one.trainable && read[u]) {
         flat.gradient = bytes(shard * ranks, compute);
         // Of NO_SHARD the gradient itself is reduced.
         if (sharded() || reduce != compute)

@@ -36,19 +36,6 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
 }
 
 void StepLayout::measureModel() {
-  std::map<
-      std::tuple<std::vector<int64_t>, plan::DType, bool, int64_t, bool, bool>,
-      int>
-      known;
-  for (const StepParameter &p : model.parameters) {
-    auto [at, isNew] =
-        known.try_emplace({p.shape, p.dtype, p.trainable, p.packedBytes,
-                           p.packedIsParameter, p.embedding},
-                          static_cast<int>(kinds.size()));
-    if (isNew)
-      kinds.push_back(&p);
-    kindOf.push_back(at->second);
-  }
   lastReader.assign(model.values.size(), -1);
   firstGradient.assign(model.values.size(), -1);
   firstUser.assign(model.parameters.size(), -1);
@@ -65,6 +52,20 @@ void StepLayout::measureModel() {
         firstUser[parameter] = static_cast<int>(c);
       lastUser[parameter] = static_cast<int>(c);
     }
+  }
+  std::map<std::tuple<std::vector<int64_t>, plan::DType, bool, bool, int64_t,
+                      bool, bool>,
+           int>
+      known;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    const StepParameter &p = model.parameters[i];
+    auto [at, isNew] =
+        known.try_emplace({p.shape, p.dtype, p.trainable, firstUser[i] < 0,
+                           p.packedBytes, p.packedIsParameter, p.embedding},
+                          static_cast<int>(kinds.size()));
+    if (isNew)
+      kinds.push_back(static_cast<int>(i));
+    kindOf.push_back(at->second);
   }
 }
 
@@ -160,8 +161,9 @@ void StepLayout::measureUpdate(RankClass rankClass) {
   if (rule.cost(candidate->optimizer).tensors == 0 && !matmuls)
     return;
   int64_t before = 0;
-  for (const StepParameter &parameter : model.parameters) {
-    if (!parameter.trainable)
+  for (size_t p = 0; p < model.parameters.size(); ++p) {
+    const StepParameter &parameter = model.parameters[p];
+    if (!isUpdated(static_cast<int>(p)))
       continue;
     const Updated own = updated(parameter, rankClass);
     int64_t carried = 0;
@@ -177,8 +179,18 @@ void StepLayout::measureUpdate(RankClass rankClass) {
   }
 }
 
-void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
+bool StepLayout::isUpdated(int parameter) const {
+  const FrameworkKind kind = candidate->executor;
+  const bool alone = kind == FrameworkKind::Fsdp2 ||
+                     kind == FrameworkKind::Ddp ||
+                     kind == FrameworkKind::Single;
+  return model.parameters[parameter].trainable &&
+         !(alone && firstUser[parameter] < 0);
+}
+
+void StepLayout::addParameter(UnitSizes &unit, int index,
                               RankClass rankClass) const {
+  const StepParameter &parameter = model.parameters[index];
   const ParameterDtypes dtype = dtypes();
   const int64_t ranks = shards.ranks;
   const int64_t numel = parameter.storedNumel();
@@ -200,7 +212,7 @@ void StepLayout::addParameter(UnitSizes &unit, const StepParameter &parameter,
     unit.gatherOutput += padded * compute;
   if (dtype.compute(parameter) != storage)
     unit.cast += padded / ranks * compute;
-  if (!parameter.trainable)
+  if (!isUpdated(index))
     return;
   unit.trainablePadded += padded;
   unit.trainedStored += stored;
@@ -228,8 +240,8 @@ void StepLayout::measureKinds(RankClass rankClass) {
   sizesOfKind.assign(kinds.size(), UnitSizes());
   freshGradientOfKind.resize(kinds.size());
   for (size_t k = 0; k < kinds.size(); ++k) {
-    const StepParameter &p = *kinds[k];
-    addParameter(sizesOfKind[k], p, rankClass);
+    const StepParameter &p = model.parameters[kinds[k]];
+    addParameter(sizesOfKind[k], kinds[k], rankClass);
     freshGradientOfKind[k] =
         round(p.numel() * plan::itemSize(dtypes().freshGradient(p)));
   }
@@ -277,7 +289,7 @@ void StepLayout::listParts(RankClass rankClass) {
     UnitParts &unit = parts[candidate->unitOf[p]];
     unit.stored.push_back(sizes.shardStored);
     unit.unsharded.push_back(sizes.unsharded);
-    if (!model.parameters[p].trainable)
+    if (!isUpdated(static_cast<int>(p)))
       continue;
     const Updated own = updated(model.parameters[p], rankClass);
     for (const plan::StateRule &state : candidate->update->states)

@@ -213,8 +213,12 @@ private:
   void measureModel();
   void measureUnits(RankClass rankClass);
   void measureKinds(RankClass rankClass);
-  void addParameter(UnitSizes &unit, const StepParameter &parameter,
-                    RankClass rankClass) const;
+  /// It gets a gradient. Executors that keep each parameter apart give none to
+  /// what no call reads (a tower without images), and torch's optimizers skip
+  /// it; FSDP1's flat parameters and ZeRO's partitions have states for all that
+  /// they hold.
+  bool isUpdated(int parameter) const;
+  void addParameter(UnitSizes &unit, int parameter, RankClass rankClass) const;
   const UnitSizes &sizesOf(int parameter) const {
     return sizesOfKind[kindOf[parameter]];
   }
@@ -247,7 +251,7 @@ private:
 
   /// Parameters that differ only in their names take the same: one of each
   /// kind, the kind of each, and what the candidate makes of a kind.
-  std::vector<const StepParameter *> kinds;
+  std::vector<int> kinds; // the first parameter of each
   std::vector<int> kindOf;
   std::vector<UnitSizes> sizesOfKind;
   std::vector<int64_t> freshGradientOfKind;

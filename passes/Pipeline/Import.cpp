@@ -15,6 +15,7 @@
 #include "passes/Random/SeparateEval.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -442,6 +443,8 @@ private:
           return report(job.trainable, "no parameter matches '" + regex + "'");
       }
     }
+    if (framework.kind() == FrameworkKind::AccelRun)
+      freezeUnread(params);
     std::vector<bool> grouped(params.size(), false);
     for (auto [g, group] : llvm::enumerate(job.optimizer.groups)) {
       if (!matchAll(group.match.value, /*whole=*/false, names, matches, error))
@@ -461,6 +464,28 @@ private:
                       "no parameter matches '" + group.match.value + "'");
     }
     return success();
+  }
+
+  /// What no function reads gets no gradient, and torch's optimizers leave it
+  /// as it is.
+  void freezeUnread(ArrayRef<sharding::ParamOp> params) {
+    llvm::StringSet<> read;
+    SymbolTable symbols(module);
+    module.walk([&](sharding::CallOp call) {
+      auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
+      for (unsigned i = 0; callee && i < callee.getNumArguments(); ++i)
+        if (auto name =
+                callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr))
+          read.insert(call.bindParam(name.getValue()));
+    });
+    for (sharding::ParamOp param : params) {
+      bool any = read.contains(param.getFqn());
+      if (ArrayAttr aliases = param.getAliasesAttr())
+        for (auto alias : aliases.getAsRange<StringAttr>())
+          any |= read.contains(alias.getValue());
+      if (!any)
+        param.setFrozen(true);
+    }
   }
 
   void quantize(const QuantizationConfig &config) {

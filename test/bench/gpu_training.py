@@ -222,7 +222,7 @@ def train(here, profiled=False):
     torch.cuda.reset_peak_memory_stats()
     trainer = transformers.Trainer(
         model=model, args=arguments,
-        train_dataset=tokens(spec["sequence"], model.config.vocab_size),
+        train_dataset=tokens(spec["sequence"], model.config.get_text_config().vocab_size),
         callbacks=[Clock()],
         data_collator=transformers.default_data_collator)
     trainer.train()

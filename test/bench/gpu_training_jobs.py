@@ -95,6 +95,17 @@ GEMMA3_1B = {
     "max_position_embeddings": 32768, "rms_norm_eps": 1e-6,
     "rope_theta": 1000000.0, "rope_local_base_freq": 10000.0,
     "hidden_activation": "gelu_pytorch_tanh"}
+# The published file, whose text_config says what is not the class's default.
+GEMMA3_4B = {
+    "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+    "mm_tokens_per_image": 256, "text_config": {
+        "model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240,
+        "num_hidden_layers": 34, "sliding_window": 1024,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+    "vision_config": {
+        "model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 896,
+        "intermediate_size": 4304, "num_attention_heads": 16, "num_hidden_layers": 27,
+        "patch_size": 14, "vision_use_head": False}}
 OLMO2_1B = {
     "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2",
     "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
@@ -337,6 +348,10 @@ JOBS = {
                                 lora=(16, LINEARS),
                                 adapter={"lora_dropout": 0.05}),
     "gemma3-1b-bf16": job(GEMMA3_1B, 2048, 4, weights="bfloat16"),
+    # Text alone, beside a tower.
+    "gemma3-4b-bf16": job(GEMMA3_4B, 2048, 2, weights="bfloat16"),
+    "gemma3-4b-lora": job(GEMMA3_4B, 2048, 1, weights="bfloat16",
+                          lora=(16, "all-linear")),
     "olmo2-1b-amp": job(OLMO2_1B, 4096, 2),
     "granite-2b-ckpt": job(GRANITE_2B, 4096, 4, weights="bfloat16",
                            gradient_checkpointing=True),

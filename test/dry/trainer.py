@@ -32,6 +32,24 @@ TIED = {**LLAMA, "vocab_size": 32768}
 PHI3 = {**gpu_training_jobs.PHI3_16, **SMALL, "num_key_value_heads": 4,
         "pad_token_id": 0}
 PHI3.pop("head_dim")
+
+
+def beside_tower(model, projector, **vision):
+    """A language model in a model with a tower, trained on text alone."""
+    text = {k: v for k, v in model.items() if k != "architectures"}
+    return {"architectures": [f"{projector.capitalize()}ForConditionalGeneration"],
+            "model_type": projector, "text_config": text,
+            "tie_word_embeddings": model["tie_word_embeddings"],
+            "vision_config": {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 2,
+                              "num_attention_heads": 4, "image_size": 56, "patch_size": 14, **vision}}
+
+
+GEMMA3_TOWER = beside_tower(
+    {**gpu_training_jobs.GEMMA3_1B, **SMALL, "vocab_size": 4096}, "gemma3",
+    model_type="siglip_vision_model")
+GEMMA3_TOWER["mm_tokens_per_image"] = 4
+MISTRAL3_TOWER = beside_tower(
+    {**LLAMA, "model_type": "mistral", "sliding_window": None}, "mistral3", model_type="pixtral")
 T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
@@ -54,6 +72,11 @@ JOBS = {
     "llama-adafactor": job(LLAMA, 256, 4, weights="bfloat16", optim="adafactor"),
     "phi3-amp": job(PHI3, 256, 4),
     "t5-amp": job(T5, 256, 4),
+    # No parameter of a tower has a gradient or states.
+    "gemma3-tower-bf16": job(GEMMA3_TOWER, 256, 4, weights="bfloat16"),
+    "gemma3-tower-amp": job(GEMMA3_TOWER, 256, 4),
+    "gemma3-tower-lora": job(GEMMA3_TOWER, 256, 4, weights="bfloat16", lora=(8, "all-linear")),
+    "mistral3-tower-bf16": job(MISTRAL3_TOWER, 256, 4, weights="bfloat16"),
 }
 FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "llama1b-fp32", "llama1b-fp16", "llama1b-eager", "llama1b-foreach",
@@ -61,6 +84,7 @@ FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "llama3b-adafactor", "llama8b-lora", "llama8b-lora-ckpt",
         "llama8b-bf16-ckpt", "qwen06b-amp", "qwen06b-bf16", "qwen15b-amp-ckpt",
         "qwen15b-lora", "qwen7b-bf16-ckpt", "gpt2m-fp16", "gpt2m-fp32-sgd",
+        "gemma3-4b-bf16", "gemma3-4b-lora",
         "gemma2b-bf16", "gemma3-1b-bf16", "moe-bf16", "moe-amp-ckpt",
         "mistral-window", "phi3-bf16", "phi2-half-bf16", "stablelm-amp",
         "olmo3-bf16", "glm4-ckpt", "cohere-bf16", "qwen2moe-bf16",
@@ -68,7 +92,7 @@ FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "arcee4b-bf16-ckpt", "seed-oss-8layers-bf16", "olmoe7b-bf16-ckpt")
 JOBS.update({f"full-{name}": gpu_training_jobs.JOBS[name] for name in FULL})
 # Of the suite; the others by --all.
-CHOSEN = ("t5-amp", "full-llama1b-fp32", "full-llama1b-bf16-accum",
+CHOSEN = ("t5-amp", "gemma3-tower-lora", "full-llama1b-fp32", "full-llama1b-bf16-accum",
           "full-llama3b-adafactor",
           "full-llama8b-bf16-ckpt", "full-qwen06b-amp", "full-qwen15b-lora",
           "full-qwen7b-bf16-ckpt", "full-gpt2m-fp16", "full-gemma3-1b-bf16",

@@ -112,7 +112,10 @@ class Arrays:
 def load_model(transformers, folder, arrays, **options):
     """The causal model, or with arrays the one of architectures[0]."""
     if not arrays:
-        return transformers.AutoModelForCausalLM.from_pretrained(
+        import jobs
+
+        config = transformers.AutoConfig.from_pretrained(folder)
+        return jobs.text_model(transformers, config).from_pretrained(
             folder, **options)
     import torch
 
@@ -170,6 +173,7 @@ def shard(model, job, mesh, compiled=False):
         model = model.get_base_model()
     base, embedding = model.base_model, model.get_input_embeddings()
     base = getattr(base, "decoder", base)  # OPT's
+    base = getattr(base, "language_model", base)  # beside a tower
     layers = next(m for m in base.children()
                   if isinstance(m, torch.nn.ModuleList))
     tail = [m for m in base.children() if "Norm" in type(m).__name__][-1:]

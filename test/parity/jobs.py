@@ -124,6 +124,31 @@ PEAKED = {**MODELS, "even": variant(
                     "num_key_value_heads": 2}}
 
 
+def inner(config):
+    """A language model as the text_config of a model that has a tower too."""
+    return {k: v for k, v in config.items() if k not in ("architectures", "tie_word_embeddings")}
+
+
+# Trained on text, so that no parameter of the tower has a gradient.
+TOWERS = {
+    "gemma3-tower": {
+        "architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+        "text_config": inner(MODELS["gemma3"]), "mm_tokens_per_image": 4,
+        "vision_config": {
+            "model_type": "siglip_vision_model", "hidden_size": 32, "intermediate_size": 40,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56,
+            "patch_size": 14, "vision_use_head": False}},
+    "mistral3-tower": {
+        "architectures": ["Mistral3ForConditionalGeneration"], "model_type": "mistral3",
+        "text_config": inner(MODELS["mistral"]), "tie_word_embeddings": False,
+        "vision_config": {
+            "model_type": "pixtral", "hidden_size": 32, "intermediate_size": 40,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56,
+            "patch_size": 14}},
+}
+PEAKED.update(TOWERS)
+
+
 def mesh_of(shards, tp=1, cp=1):
     """A parallelism_config of these axes."""
     sizes = {"parallelism_config_dp_shard_size": shards}
@@ -153,6 +178,12 @@ def write_spelled_config(folder, config):
 DRAWING = threading.Lock()
 
 
+def text_model(transformers, config):
+    """The class that is trained on text: one with a tower is no AutoModelForCausalLM."""
+    return transformers.AutoModelForImageTextToText if hasattr(config, "vision_config") \
+        else transformers.AutoModelForCausalLM
+
+
 def make_model(folder, config, seed=0):
     """A Hugging Face folder with config.json and random safetensors weights.
 
@@ -166,8 +197,7 @@ def make_model(folder, config, seed=0):
     hf_config = transformers.AutoConfig.from_pretrained(folder)
     with DRAWING:
         torch.manual_seed(seed)
-        model = transformers.AutoModelForCausalLM.from_config(
-            hf_config, dtype=torch.float32)
+        model = text_model(transformers, hf_config).from_config(hf_config, dtype=torch.float32)
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -252,8 +282,8 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     make_model(os.path.join(folder, "model"), model_config, weights_seed)
     need = (steps * accumulation * ranks * micro_batch + 8) * sequence_length
     count = tokens or max(4096, need) + 1
-    make_tokens(os.path.join(folder, "train.bin"), count,
-                model_config["vocab_size"])
+    vocabulary = model_config.get("text_config", model_config)["vocab_size"]
+    make_tokens(os.path.join(folder, "train.bin"), count, vocabulary)
     full = activation_checkpointing == "full"
     optimizer = dict(optimizer or {
         "name": "adamw", "lr": lr, "betas": [0.9, 0.95], "eps": 1e-8,
@@ -300,8 +330,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
     if not full:
         job["activation_checkpointing"] = activation_checkpointing
     if evaluation:
-        make_tokens(os.path.join(folder, "val.bin"), 4097,
-                    model_config["vocab_size"], seed=7)
+        make_tokens(os.path.join(folder, "val.bin"), 4097, vocabulary, seed=7)
         job["eval"] = {"tokens": "val.bin", **evaluation}
     if not checkpoint_every:
         del job["checkpoint"]["every"]

@@ -53,6 +53,8 @@ LAYER_CLASS = {
     "gemma": "GemmaDecoderLayer",
     "gemma2": "Gemma2DecoderLayer",
     "gemma3_text": "Gemma3DecoderLayer",
+    "gemma3": "Gemma3DecoderLayer",
+    "mistral3": "MistralDecoderLayer",
     "gpt_bigcode": "GPTBigCodeBlock",
     "gpt_neox": "GPTNeoXLayer",
     "opt": "OPTDecoderLayer",

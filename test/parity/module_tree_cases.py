@@ -39,6 +39,10 @@ GPT2 = {
     "tie_word_embeddings": [True, False],
     "activation_function": ["gelu_new", "relu"],
 }
+TOWER = {
+    "hidden_size": [32, 48], "intermediate_size": [40], "num_hidden_layers": [0, 2],
+    "num_attention_heads": [4], "image_size": [56, 60], "patch_size": [14, 8],
+}
 # model_type: (class prefix, architectures, switches)
 FAMILIES = {
     "llama": ("Llama", HEADS, DECODER | BIAS | HEAD_DIM
@@ -171,6 +175,20 @@ FAMILIES = {
         "relative_attention_num_buckets": [8], "num_labels": [2, 3],
         "feed_forward_proj": ["relu", "gated-gelu", "gated-silu"],
         "tie_word_embeddings": [True, False]}),
+    "siglip_vision_model": ("Siglip", ["VisionModel"], TOWER | {
+        "hidden_act": ["gelu_pytorch_tanh", "gelu"], "num_channels": [1, 3],
+        "vision_use_head": [True, False]}),
+    "pixtral": ("Pixtral", ["VisionModel"], TOWER | {
+        "hidden_act": ["gelu", "silu"], "num_channels": [1, 3]}),
+}
+# model_type: (class, language model, tower, switches of the whole)
+WRAPPERS = {
+    "gemma3": ("Gemma3ForConditionalGeneration", "gemma3_text",
+               "siglip_vision_model", {"mm_tokens_per_image": [4]}),
+    "mistral3": ("Mistral3ForConditionalGeneration", "mistral", "pixtral",
+                 {"spatial_merge_size": [1, 2],
+                  "multimodal_projector_bias": [True, False],
+                  "projector_hidden_act": ["gelu", "silu"]}),
 }
 DTYPES = {"torch.float32": "f32", "torch.bfloat16": "bf16",
           "torch.float16": "f16", "torch.int64": "i64", "torch.bool": "i1"}
@@ -192,6 +210,7 @@ def described(model, config):
     base = getattr(model, model.base_model_prefix, None) \
         if model.base_model_prefix else None
     output = model.get_output_embeddings()
+    config = config.get_text_config()
     types = getattr(config, "layer_types", None)
     layers = getattr(config, "num_hidden_layers", 0)
     if types is None and getattr(config, "sliding_window", None):
@@ -287,10 +306,68 @@ def family(model_type, count=6):
     return case
 
 
+def wrapper(model_type, count=8):
+    """A language model and a tower as parts of a whole."""
+    def case(context):
+        import torch
+        import transformers
+        transformers.logging.set_verbosity_error()
+        architecture, text, vision, switches = WRAPPERS[model_type]
+        rng = random.Random(model_type)
+
+        def draw(table):
+            values = {k: rng.choice(v) for k, v in table.items()}
+            values.pop("dtype", None)
+            values.pop("num_labels", None)
+            return values
+        folders, wrong = [], []
+        for number in range(count):
+            dtype = rng.choice(["bfloat16", "float16", "float32"])
+            config = draw(switches) | {
+                "model_type": model_type, "architectures": [architecture],
+                "tie_word_embeddings": rng.choice([True, False]),
+                "torch_dtype": dtype,
+                "text_config": draw(FAMILIES[text][2]) | {"model_type": text},
+                "vision_config": draw(FAMILIES[vision][2]) | {"model_type": vision}}
+            if number % 4 == 3:  # as the class has it
+                del config["tie_word_embeddings"]
+                del config["vision_config"]["hidden_act"]
+            folder = context.path(str(number))
+            os.mkdir(folder)
+            with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+                json.dump(config, f)
+            read = transformers.AutoConfig.from_pretrained(folder)
+            if number % 2:
+                read.save_pretrained(folder)
+            folders.append((folder, described_on_meta(transformers, torch, architecture, read, dtype)))
+        out = harness.run([context.binary("module-tree-dump"), *(folder for folder, _ in folders)])
+        for (folder, theirs), line in zip(folders, out.splitlines()):
+            lines = differences(json.loads(line), theirs)
+            if lines:
+                with open(os.path.join(folder, "config.json"), encoding="utf-8") as f:
+                    wrong.append(f.read() + "\n" + "\n".join(lines))
+        check(not wrong, f"{len(wrong)} of {count} differ:\n" + "\n\n".join(wrong[:3]))
+        empty = context.path("empty")
+        os.mkdir(empty)
+        with open(os.path.join(empty, "config.json"), "w", encoding="utf-8") as f:
+            json.dump({"model_type": model_type}, f)
+        (line,) = harness.run([context.binary("module-tree-dump"), empty]).splitlines()
+        check("'vision_config' is missing" in line, line)
+        return f"{count} models of {architecture}"
+    return case
+
+
+def described_on_meta(transformers, torch, architecture, config, dtype):
+    with torch.device("meta"):
+        model = getattr(transformers, architecture)._from_config(
+            config, dtype=getattr(torch, dtype))
+    return described(model, config)
+
+
 def complete(context):
     """Every described family is compared above."""
     out = harness.run([context.binary("module-tree-dump"), "--families"])
-    check(sorted([*FAMILIES, "gpt_bigcode"]) == out.split(), out)
+    check(sorted([*FAMILIES, *WRAPPERS, "gpt_bigcode"]) == out.split(), out)
 
 
 def defaults(context):
@@ -358,3 +435,4 @@ def hybrids(context):
 
 CASES = [("complete", complete), ("defaults", defaults), ("hybrids", hybrids)]
 CASES += [(name.replace("_", "-"), family(name)) for name in sorted(FAMILIES)]
+CASES += [(name, wrapper(name)) for name in sorted(WRAPPERS)]

@@ -22,8 +22,9 @@ def load(folder):
     import transformers
 
     config = transformers.AutoConfig.from_pretrained(folder)
-    kind = transformers.AutoModelForCausalLM._model_mapping[type(config)]
-    return transformers.AutoModelForCausalLM.from_pretrained(
+    auto = jobs.text_model(transformers, config)
+    kind = auto._model_mapping[type(config)]
+    return auto.from_pretrained(
         folder, dtype=torch.float32,
         attn_implementation="sdpa" if kind._supports_sdpa else "eager")
 
@@ -46,7 +47,7 @@ def autograd(folder, job, written):
     loss.backward()
     after = dict(load(written).named_parameters())
     return float(loss.detach()), {
-        name: (p.grad.numpy(),
+        name: (None if p.grad is None else p.grad.numpy(),
                (p.detach().double() - after[name].detach().double()).numpy())
         for name, p in model.named_parameters()}
 
@@ -74,7 +75,12 @@ def case(config, **options):
               f"loss {log[0]['loss']!r}, transformers {loss!r}")
         # A gradient that is zero but for rounding (of a key's bias, say) is
         # judged by the model's largest.
-        least = 1e-3 * max(np.linalg.norm(g) for g, _ in gradients.values())
+        least = 1e-3 * max(np.linalg.norm(g) for g, _ in gradients.values()
+                           if g is not None)
+        unread = [name for name, (g, _) in gradients.items() if g is None]
+        check(bool(unread) == ("vision_config" in config) and
+              all(not gradients.pop(name)[1].any() for name in unread),
+              f"without a gradient: {unread[:3]}")
         worst = 0.0
         for name, (want, change) in gradients.items():
             update = change / LR
@@ -93,6 +99,7 @@ def case(config, **options):
 
 CASES = [(name, case(config)) for name, config in jobs.MODELS.items()
          if name != "wide"]
+CASES += [(name, case(config)) for name, config in jobs.TOWERS.items()]
 CASES += [
     # Attention kernels work in blocks of 512 keys and 32 to 256 queries.
     ("long-sequence", case(jobs.variant(max_position_embeddings=1024,

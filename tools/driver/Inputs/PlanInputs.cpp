@@ -28,6 +28,7 @@
 #include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
+#include "tools/driver/Inputs/TowerInputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -78,6 +79,7 @@ public:
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
     checkDdp(inputs, options, engine);
+    reportTower(inputs, options, engine);
     checkInnerAxes(inputs, options, engine);
     checkLoop(inputs, options, engine);
     checkMegatron(inputs, engine);

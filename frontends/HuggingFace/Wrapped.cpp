@@ -1,0 +1,259 @@
+//===- Wrapped.cpp - Language models inside models of images --------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/Wrapped.h"
+
+#include "frontends/ConfigJson/ConfigReader.h"
+#include "frontends/HuggingFace/LlamaConfig.h"
+#include "frontends/ModuleTree/Description.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+using namespace accel;
+using namespace accel::huggingface;
+
+namespace {
+
+struct Wrapper {
+  const char *modelType;
+  const char *text; // the language model's, where text_config says none
+};
+constexpr Wrapper wrappers[] = {{"gemma3", "gemma3_text"},
+                                {"mistral3", "mistral"}};
+
+const Wrapper *find(const std::string &modelType) {
+  for (const Wrapper &wrapper : wrappers)
+    if (modelType == wrapper.modelType)
+      return &wrapper;
+  return nullptr;
+}
+
+constexpr const char *inner = "model.", *outer = "model.language_model.";
+
+/// "model.layers" of the language model in the whole one.
+std::string moved(const std::string &name) {
+  return name.starts_with(inner)
+             ? outer + name.substr(std::string(inner).size())
+             : name;
+}
+
+void move(Decoder &d) {
+  for (std::string *name : {&d.embedding, &d.positions, &d.projectIn, &d.rotary,
+                            &d.layers, &d.finalNorm, &d.projectOut})
+    *name = moved(*name);
+}
+
+int64_t product(const std::vector<int64_t> &shape, size_t from) {
+  int64_t n = 1;
+  for (size_t i = from; i < shape.size(); ++i)
+    n *= shape[i];
+  return n;
+}
+
+plan::Initializer xavier(const std::vector<int64_t> &shape) {
+  const auto field = static_cast<double>(product(shape, 2));
+  const double bound =
+      std::sqrt(6 / (field * static_cast<double>(shape[0] + shape[1])));
+  return uniformInit(-bound, bound);
+}
+
+/// torch's trunc_normal_ cuts off at two deviations of what is asked for, which
+/// leaves this share of the deviation.
+constexpr double truncatedShare = 0.87962566103423978;
+
+/// As SiglipPreTrainedModel._init_weights sets them.
+plan::Initializer siglipInit(const std::string &owner,
+                             const std::string &module, const std::string &name,
+                             const TreeParameter &p) {
+  const bool bias = name == "bias" || name == "in_proj_bias";
+  if (owner == "SiglipMLP")
+    return bias ? normalInit(1e-6) : xavier(p.shape);
+  if (bias)
+    return zerosInit();
+  if (module == "Embedding")
+    return normalInit(1 / std::sqrt(static_cast<double>(p.shape[1])));
+  if (owner == "SiglipAttention" || name == "probe" || name == "in_proj_weight")
+    return xavier(p.shape);
+  const auto fan = static_cast<double>(product(p.shape, 1));
+  return truncatedNormalInit(std::sqrt(1 / fan) / truncatedShare);
+}
+
+/// First values of what is no part of the language model.
+plan::Initializer towerInit(const ModuleTree &tree, const TreeParameter &p,
+                            double stddev) {
+  const TreeModule &module = tree.modules[static_cast<size_t>(p.module)];
+  const std::string name = p.fqn.substr(p.fqn.rfind('.') + 1);
+  const bool bias = name == "bias";
+  if (tree.modelType == "gemma3" &&
+      module.fqn.starts_with("model.multi_modal_projector"))
+    return zerosInit();
+  if (module.className.ends_with("Norm"))
+    return bias ? zerosInit() : onesInit();
+  const std::string &owner =
+      tree.modules[static_cast<size_t>(std::max(module.parent, 0))].className;
+  if (owner.starts_with("Siglip") || module.className.starts_with("Siglip") ||
+      owner == "MultiheadAttention")
+    return siglipInit(owner, module.className, name, p);
+  return bias ? zerosInit() : normalInit(stddev);
+}
+
+/// Files name the parts without "model.", and the language model with a
+/// "model." of its own (conversion_mapping.py, "llava").
+std::string storedName(const std::string &fqn) {
+  if (fqn == "lm_head.weight")
+    return "language_model.lm_head.weight";
+  if (fqn.starts_with(outer))
+    return "language_model.model." + fqn.substr(std::string(outer).size());
+  return fqn.starts_with(inner) ? fqn.substr(std::string(inner).size()) : fqn;
+}
+
+bool checkArchitecture(ConfigReader &json, const std::string &expected) {
+  const nlohmann::json *list = json.find("architectures");
+  if (!list)
+    return true;
+  const bool named =
+      list->is_array() && !list->empty() && list->front().is_string();
+  if (named && list->front() == expected)
+    return true;
+  if (!named)
+    json.error("architectures",
+               "'architectures' must be a list of class names");
+  else
+    json.unsupported("architectures.0",
+                     "architecture '" +
+                         printable(list->front().get<std::string>()) +
+                         "' is not supported yet; supported is " + expected);
+  return false;
+}
+
+/// The language model as a model of its own.
+std::optional<DecoderConfig> readText(const Wrapper &wrapper,
+                                      ConfigReader &json,
+                                      const std::string &path,
+                                      DiagnosticEngine &diagnostics) {
+  const nlohmann::json *given = json.find("text_config");
+  if (!given || !given->is_object()) {
+    json.error(given ? "text_config" : "",
+               given ? "'text_config' must be an object"
+                     : "'text_config' is missing");
+    return std::nullopt;
+  }
+  ConfigReader::Section section(json, "text_config");
+  const std::string type = json.text("model_type").value_or(wrapper.text);
+  if (type != wrapper.text) {
+    if (!json.failed())
+      json.unsupported("model_type", "a language model of type '" +
+                                         printable(type) + "' in '" +
+                                         wrapper.modelType +
+                                         "' is not supported yet; supported "
+                                         "is " +
+                                         wrapper.text);
+    return std::nullopt;
+  }
+  if (isDecoderFamily(type))
+    return readDecoder(type, json, path, diagnostics);
+  const auto config = readLlama(json);
+  if (!config)
+    return std::nullopt;
+  DecoderConfig result;
+  result.decoder = decoderOf(*config);
+  result.info = describeModel(*config);
+  result.vocabSize = config->vocabSize;
+  result.maxPositions = config->maxPositions;
+  result.dtype = config->dtype;
+  return result;
+}
+
+ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev) {
+  std::map<std::string, const ParameterInfo *> known;
+  for (const ParameterInfo &parameter : text.parameters) {
+    known[moved(parameter.fqn)] = &parameter;
+    for (const std::string &alias : parameter.aliases)
+      known[moved(alias)] = &parameter;
+  }
+  ModelInfo info;
+  for (const TreeModule &module : tree.modules)
+    info.module(module.fqn, module.className);
+  std::vector<size_t> places; // of each tree parameter in `info`
+  for (const TreeParameter &parameter : tree.parameters) {
+    if (parameter.tiedTo >= 0) {
+      places.push_back(places[static_cast<size_t>(parameter.tiedTo)]);
+      info.parameters[places.back()].aliases.push_back(parameter.fqn);
+      continue;
+    }
+    places.push_back(info.parameters.size());
+    const auto of = known.find(parameter.fqn);
+    info.parameter(parameter.fqn, parameter.shape,
+                   of == known.end() ? towerInit(tree, parameter, stddev)
+                                     : of->second->init,
+                   {storedName(parameter.fqn)});
+  }
+  info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
+                  tree.outputEmbedding.value_or(""), tree.noSplit};
+  return info;
+}
+
+} // namespace
+
+bool accel::huggingface::isWrapper(const std::string &modelType) {
+  return find(modelType) != nullptr;
+}
+
+std::vector<std::string> accel::huggingface::wrapperNames() {
+  std::vector<std::string> names;
+  for (const Wrapper &wrapper : wrappers)
+    names.emplace_back(wrapper.modelType);
+  return names;
+}
+
+std::optional<DecoderConfig>
+accel::huggingface::readWrapped(const std::string &modelType,
+                                ConfigReader &json, const std::string &path,
+                                DiagnosticEngine &diagnostics) {
+  const moduletree::Family &description = *moduletree::findFamily(modelType);
+  if (!checkArchitecture(json, std::string(description.prefix) +
+                                   "ForConditionalGeneration"))
+    return std::nullopt;
+  auto config = readText(*find(modelType), json, path, diagnostics);
+  if (!config || json.failed())
+    return std::nullopt;
+  auto tree = moduletree::instantiate(description, "", json, diagnostics, path);
+  const std::optional<plan::DType> dtype = json.dtype();
+  const double stddev = json.number("initializer_range", 0.02);
+  if (!tree || json.failed())
+    return std::nullopt;
+  tree->modelType = modelType;
+  config->info = infoOf(*tree, config->info, stddev);
+  move(config->decoder);
+  // Gemma3ForConditionalGeneration has no cap of its logits.
+  config->decoder.logitSoftcap = 0;
+  // A dtype of text_config holds for that part alone, and is that of the whole
+  // in files that transformers writes.
+  if (dtype)
+    config->dtype = dtype;
+  return config;
+}
+
+int64_t accel::huggingface::numelBesideText(const ModelInfo &info) {
+  int64_t numel = 0;
+  for (const ParameterInfo &parameter : info.parameters)
+    if (!parameter.fqn.starts_with(outer) && parameter.fqn != "lm_head.weight")
+      numel += parameter.numel();
+  return numel;
+}
+
+void accel::huggingface::nameTower(DecoderConfig &config,
+                                   const Weights &weights) {
+  const std::string now = "vision_tower.", before = now + "vision_model.";
+  const bool old =
+      std::any_of(weights.tensors.begin(), weights.tensors.end(),
+                  [&](const auto &t) { return t.first.starts_with(before); });
+  for (ParameterInfo &parameter : config.info.parameters)
+    for (std::string &name : parameter.stored)
+      if (old && name.starts_with(now))
+        name.replace(0, now.size(), before);
+}
