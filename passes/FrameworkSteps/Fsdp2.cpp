@@ -19,6 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StageRun.h"
 
+#include <algorithm>
+
 namespace accel {
 namespace {
 
@@ -92,8 +94,21 @@ protected:
     held.pools += gatherPool;
     atStart = engine.total();
   }
+  /// Autograd adds to what is there, each gradient by itself, where FSDP2 does
+  /// not cast between them (to_accumulated_grad_if_needed).
+  bool gradientsStay() const override {
+    return stage ? addsInPlace() : StepRun::gradientsStay();
+  }
+  bool addsInPlace() const {
+    return std::all_of(layout.units.begin(), layout.units.end(),
+                       [](const UnitSizes &unit) {
+                         return unit.gradients == unit.heldGradients;
+                       });
+  }
   /// Added to what micro-batches before left.
   void accumulate(int u) {
+    if (addsInPlace())
+      return;
     const UnitSizes &unit = layout.units[u];
     engine.compute(layout.copyTime(
         static_cast<double>(unit.gradients + 2 * unit.heldGradients)));

@@ -129,6 +129,8 @@ private:
           continue;
         sent[value] = true;
         sentBytes += whole.values[value].bytes;
+        if (candidate.executor == FrameworkKind::Fsdp2)
+          model.values[value].gradientBytes = 0; // holdAsTorch counts it
         StepCall call;
         call.kind = static_cast<int>(model.kinds.size()) - 1;
         call.inputs = {value};
@@ -233,10 +235,10 @@ private:
     alone.held.sentBytes = own.sentBytes;
     alone.held.receivedBytes = own.receivedBytes;
     if (candidate.executor == FrameworkKind::Fsdp2) {
-      useBuffers(alone);
-      if (s + 1 == result.problem.stages)
-        alone.held.returned =
-            model.kinds[model.calls[range.second - 1].kind].logitsBytes;
+      const bool last = s + 1 == result.problem.stages;
+      const int kind = model.calls[range.second - 1].kind;
+      holdAsTorch(alone, candidate.torchVersion, candidate.accumulation,
+                  last ? model.kinds[kind].logitsBytes : 0);
     }
     heldBy.push_back(alone.held);
     return cost;
@@ -248,21 +250,6 @@ private:
     return std::string(place.part == Place::Part::Forward ? "forward of "
                                                           : "backward of ") +
            nameOf(model, place.call);
-  }
-
-  /// torch's PipelineStage receives each micro-batch into a tensor of its own,
-  /// which stays for the next step, and holds what it sent until the backward;
-  /// the last one keeps the logits of all (torch/distributed/pipelining/
-  /// stage.py: args_recv_info, grad_recv_info, fwd_cache, output_chunks).
-  void useBuffers(StageCost &stage) const {
-    const StageHeld &held = stage.held;
-    const int64_t more = held.sentBytes - held.receivedBytes;
-    stage.micro.frameBytes += more;
-    stage.micro.peakBytes += more;
-    for (auto *levels : {&stage.micro.frame, &stage.micro.peak})
-      (*levels)[static_cast<int>(Holding::Activations)] += more;
-    stage.held.buffers =
-        candidate.accumulation * (held.sentBytes + held.receivedBytes);
   }
 
   /// From a stage to the next: between the ranks that are as far apart as a
@@ -343,11 +330,16 @@ private:
       std::set<int> accumulated; // stages
       int64_t rankPeak = 0;
       int rankCall = -1;
+      bool afterForward = false;
       for (const pipeline::Action &action : result.schedule.ranks[r]) {
         const MicroBatchCost &cost = result.stages[action.stage];
         const bool forward = action.pass == pipeline::Pass::Forward;
-        const int64_t peak = forward ? total + cost.forwardPeakBytes
-                                     : total + cost.peakBytes - cost.frameBytes;
+        const StageHeld &held = heldBy[action.stage];
+        const int64_t sending = forward && afterForward ? held.sending : 0;
+        const int64_t peak = total + sending +
+                             (forward ? cost.forwardPeakBytes
+                                      : cost.peakBytes - cost.frameBytes);
+        afterForward = forward;
         ranks[r].peakBytes = std::max(ranks[r].peakBytes, peak);
         if (peak > rankPeak) {
           rankPeak = peak;
@@ -364,29 +356,45 @@ private:
           const auto most = atMost(cost, forward);
           for (int h = 0; h < numHoldings; ++h)
             result.peak[h] += most[h];
+          result.peak[static_cast<int>(Holding::Activations)] += sending;
         }
         total += (forward ? 1 : -1) * cost.frameBytes;
         for (int h = 0; h < numHoldings; ++h)
           level[h] += (forward ? 1 : -1) * cost.frame[h];
-        if (!forward && accumulated.insert(action.stage).second)
-          add(Holding::Gradients, heldBy[action.stage].accumulated);
-        if (!forward)
-          add(Holding::Logits, heldBy[action.stage].returned);
+        if (forward) {
+          add(Holding::Activations, held.keptByForward);
+          continue;
+        }
+        if (accumulated.insert(action.stage).second) {
+          add(Holding::Gradients, held.accumulated);
+          add(Holding::Activations, held.lastGradient);
+        }
+        add(Holding::Activations, held.keptByBackward);
+        add(Holding::Logits, held.returned);
       }
       result.reservedBytes =
           std::max(result.reservedBytes, reserved(r, rankPeak, rankCall));
-      int64_t update = 0;
+      int64_t update = 0, kept = 0, outputs = 0;
       for (int s = 0; s < result.problem.stages; ++s)
-        if (result.problem.rankOf(s) == r)
+        if (result.problem.rankOf(s) == r) {
           update += heldBy[s].update;
-      ranks[r].peakBytes = std::max(ranks[r].peakBytes, stays + update);
-      if (stays + update > result.peakBytes) {
-        result.peakBytes = stays + update;
+          kept += candidate.accumulation *
+                  (heldBy[s].keptByForward + heldBy[s].keptByBackward);
+          outputs += candidate.accumulation * heldBy[s].returned;
+        }
+      // The last stage joins its outputs beside them, before the update.
+      const int64_t end = stays + update + kept + 2 * outputs;
+      ranks[r].peakBytes = std::max(ranks[r].peakBytes, end);
+      if (end > result.peakBytes) {
+        result.peakBytes = end;
         result.rank = r;
         result.persistentBytes = stays;
         result.persistent = result.peak = persistent;
         result.peak[static_cast<int>(Holding::Gradients)] += update;
-        result.peakWhere = "optimizer update";
+        result.peak[static_cast<int>(Holding::Activations)] += kept;
+        result.peak[static_cast<int>(Holding::Logits)] += 2 * outputs;
+        result.peakWhere =
+            outputs > 0 ? "outputs of the last stage" : "optimizer update";
         result.peakCall = -1;
       }
     }

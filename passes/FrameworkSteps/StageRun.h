@@ -36,6 +36,11 @@ struct StageHeld {
   /// Tensors that micro-batches are received into, and what the last stage
   /// keeps of each for the caller of the schedule.
   int64_t buffers = 0, returned = 0;
+  /// What each forward and each backward leaves until the next step, and what
+  /// the last backward leaves until the next one has ended.
+  int64_t keptByForward = 0, keptByBackward = 0, lastGradient = 0;
+  /// Outputs that are on their way while the next micro-batch's forward runs.
+  int64_t sending = 0;
   /// Of other streams than the computation's, which the allocator keeps apart.
   int64_t pools = 0;
   int64_t update = 0; // what the update holds for a moment
@@ -48,6 +53,13 @@ struct StageCost {
   MicroBatchCost micro;
   StageHeld held;
 };
+
+/// Adds what torch's PipelineStage and Schedule1F1B hold beside the tensors of
+/// a micro-batch, in release `torch`; `logits`: bytes of a micro-batch, 0 for a
+/// stage that is not the last. `stage` was run with gradients of what it sends
+/// of no bytes.
+void holdAsTorch(StageCost &stage, const std::string &torch,
+                 int64_t microBatches, int64_t logits);
 
 /// Of a layout and an engine that were made for the stage.
 StageCost runMegatronStage(const StepLayout &layout, Engine &engine);

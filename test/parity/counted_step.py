@@ -160,3 +160,95 @@ def ddp(library, folder, batch, length, rank, ranks, port, views, hook,
     result = steps(counter, idle, model, optimizer, batch, length, vocab)
     dist.destroy_process_group()
     return result
+
+
+def staged(library, folder, batch, length, ranks, stages, stage, parts,
+           checkpoint, param):
+    """The peak of a step of torch's Schedule1F1B of `parts` micro-batches, on
+    the first rank of `stage` of fake ranks, as torchtitan has its stages under
+    FSDP2: gathered until the step ends, outputs not returned."""
+    counter = Counter(library)
+    import gc
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from transformers.loss.loss_utils import ForCausalLMLoss
+
+    dist.init_process_group("fake", rank=stage * ranks,
+                            world_size=stages * ranks, store=FakeStore())
+    mesh = torch.distributed.init_device_mesh("cpu", (stages, ranks),
+                                              mesh_dim_names=("pp", "dp"))
+    model = tracked_step.build(folder)
+    if checkpoint:
+        tracked_step.checkpoint_layers(model)
+    vocab, hidden = model.config.vocab_size, model.config.hidden_size
+    first, last = stage == 0, stage == stages - 1
+    # The ends count as layers, and the first stages have what is over
+    # (generate_llm_fqn_per_model_part).
+    counted = len(model.model.layers) + 2
+    own = [counted // stages + (i < counted % stages) for i in range(stages)]
+    own[0] -= 1
+    own[-1] -= 1
+    begin = sum(own[:stage])
+
+    class Part(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = model.model.layers[begin:begin + own[stage]]
+            self.rotary = model.model.rotary_emb
+            if first:
+                self.embed = model.model.embed_tokens
+            if last:
+                self.norm, self.head = model.model.norm, model.lm_head
+
+        def forward(self, x):
+            x = self.embed(x) if first else x
+            positions = torch.arange(x.shape[1])[None]
+            rotary = self.rotary(x, positions)
+            for layer in self.layers:
+                x = layer(x, attention_mask=None, position_ids=positions,
+                          position_embeddings=rotary)
+            return self.head(self.norm(x)) if last else x
+
+    part = Part().train()
+    dtype = getattr(torch, param) if param else torch.float32
+    policy = MixedPrecisionPolicy(param_dtype=dtype,
+                                  reduce_dtype=dtype) if param else (
+        MixedPrecisionPolicy())
+    ends = ([part.embed] if first else []) + ([[part.norm, part.head]] if last
+                                              else [])
+    for unit in [*part.layers, *ends, part]:
+        fully_shard(unit, mesh=mesh["dp"], mp_policy=policy,
+                    reshard_after_forward=False)
+    del model
+    with torch.device("meta"):
+        tokens = torch.zeros(batch, length, dtype=torch.long)
+        between = torch.empty(batch, length, hidden, dtype=dtype,
+                              requires_grad=True)
+        logits = torch.empty(batch, length, vocab, dtype=dtype,
+                             requires_grad=True)
+    schedule = Schedule1F1B(
+        PipelineStage(part, stage, stages, torch.device("cpu"),
+                      input_args=(tokens if first else between,),
+                      output_args=(logits if last else between,),
+                      group=mesh["pp"].get_group()),
+        parts, lambda logits, labels: ForCausalLMLoss(logits, labels, vocab))
+    optimizer = torch.optim.AdamW(part.parameters(), lr=1e-3, foreach=True)
+    ids = torch.randint(0, vocab, (parts * batch, length))
+
+    def one_step():
+        schedule.step(*([ids] if first else []),
+                      **({"target": ids, "losses": []} if last else {}),
+                      return_outputs=False)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(2):
+        one_step()
+    gc.collect()
+    peak = counter.measure(one_step)[1]
+    dist.destroy_process_group()
+    return peak

@@ -8,7 +8,8 @@
 // [TARGET [foreach|fused|for-loop [views|fp16|bf16]...]]: what
 // passes/FrameworkSteps makes of them, for test/parity. SEQUENCE is N[:TARGET
 // LENGTH][+INPUT]... "fp8:RECIPE" converts linear layers. The last are DDP's:
-// gradients as views of buckets, and communication hooks.
+// gradients as views of buckets, and communication hooks. "stages=N:M:TORCH":
+// N stages of M micro-batches under 1F1B of that release.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
@@ -16,6 +17,7 @@
 #include "passes/FrameworkSteps/Buckets.h"
 #include "passes/FrameworkSteps/BuildStepModel.h"
 #include "passes/FrameworkSteps/DecidedCandidate.h"
+#include "passes/FrameworkSteps/Megatron.h"
 #include "passes/FrameworkSteps/StepLayout.h"
 #include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Pipeline/Import.h"
@@ -219,6 +221,23 @@ huggingface::BuildOptions sizesOf(llvm::StringRef batch,
   return sizes;
 }
 
+/// Of an argument "stages=4:8:2.15": cuts the model, and stages stay gathered.
+bool cutInStages(llvm::StringRef argument, Candidate &candidate) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  if (!argument.consume_front("stages="))
+    return false;
+  argument.split(parts, ':');
+  int64_t stages = 1;
+  parts[0].getAsInteger(10, stages);
+  parts[1].getAsInteger(10, candidate.accumulation);
+  candidate.torchVersion = parts[2].str();
+  candidate.mesh.axes.insert(candidate.mesh.axes.begin(),
+                             {plan::pipelineAxis, stages});
+  for (auto &&reshards : candidate.reshardAfterForward)
+    reshards = false;
+  return true;
+}
+
 /// Of a step of DPO: the weights that it is compared with.
 std::optional<ReferenceModel> referenceNamed(llvm::StringRef option) {
   return llvm::StringSwitch<std::optional<ReferenceModel>>(option)
@@ -337,7 +356,8 @@ int main(int argc, char **argv) {
              std::string(argv[i]) != "whole" &&
              std::string(argv[i]).rfind("compiled", 0) != 0 &&
              std::string(argv[i]).rfind("bucket=", 0) != 0 &&
-             !fp8Named(argv[i]) && !referenceNamed(argv[i]))
+             !cutInStages(argv[i], candidate) && !fp8Named(argv[i]) &&
+             !referenceNamed(argv[i]))
       candidate.commHook = argv[i];
   if (std::string problem = verifyCandidate(*model, candidate);
       !problem.empty()) {
@@ -363,6 +383,13 @@ int main(int argc, char **argv) {
   StepEvaluator evaluator(*model, *target);
   result["prediction"] = dump(evaluator.evaluate(candidate, true));
   result["folded"] = dump(evaluator.evaluate(candidate));
+  if (isPipelined(candidate)) {
+    json::Array peaks;
+    for (const pipeline::RankTotals &rank :
+         simulateStages(*model, *target, candidate).simulation.totals)
+      peaks.push_back(rank.peakBytes);
+    result["stages"] = std::move(peaks);
+  }
   if (const auto recorded = evaluator.record(candidate, 3))
     result["recorded"] = dump(*recorded);
   constexpr int times = 100;

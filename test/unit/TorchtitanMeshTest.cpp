@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Megatron.h"
+#include "passes/FrameworkSteps/StageRun.h"
 #include "passes/FrameworkSteps/StepEvaluator.h"
 #include "passes/PipelineSchedules/Simulate.h"
 #include "test/unit/DecidedRows.h"
@@ -145,6 +146,39 @@ TEST(Torchtitan, StagesOfFsdp2) {
   EXPECT_EQ(simulated.problem.microBatches, 8);
   EXPECT_GT(whole.stepSeconds, 1.5 * whole.computeSeconds);
   EXPECT_LT(whole.stepSeconds, 2.6 * whole.computeSeconds);
+}
+
+/// What torch's stages hold beside a micro-batch's own tensors, by release: of
+/// 4 micro-batches, 7 bytes received and 10 sent, or 100 of logits.
+TEST(Torchtitan, TorchStagesByRelease) {
+  auto held = [](const char *torch, int64_t sent, int64_t logits) {
+    StageCost stage;
+    stage.held.receivedBytes = 7;
+    stage.held.sentBytes = sent;
+    stage.micro.frameBytes = 50;
+    stage.micro.forwardPeakBytes = 60;
+    stage.micro.peakBytes = 80;
+    holdAsTorch(stage, torch, 4, logits);
+    const StageHeld &h = stage.held;
+    return std::vector<int64_t>{stage.micro.frameBytes,
+                                stage.micro.forwardPeakBytes,
+                                stage.micro.peakBytes,
+                                h.buffers,
+                                h.keptByForward,
+                                h.keptByBackward,
+                                h.lastGradient,
+                                h.returned,
+                                h.sending};
+  };
+  using Held = std::vector<int64_t>;
+  // The input is a buffer: 4 * (7 + 10) of them.
+  EXPECT_EQ(held("2.6", 10, 0), (Held{43, 53, 73, 68, 10, 7, 0, 0, 0}));
+  EXPECT_EQ(held("2.8", 10, 0), (Held{53, 53, 83, 68, 0, 7, 0, 0, 0}));
+  EXPECT_EQ(held("2.10", 10, 0), (Held{53, 53, 83, 68, 0, 0, 7, 0, 0}));
+  EXPECT_EQ(held("2.15", 10, 0), (Held{50, 60, 90, 0, 0, 0, 7, 0, 10}));
+  EXPECT_EQ(held("2.6", 0, 100), (Held{143, 53, 173, 28, 0, 7, 0, 100, 0}));
+  EXPECT_EQ(held("2.10", 0, 100), (Held{143, 53, 173, 28, 0, 0, 7, 0, 0}));
+  EXPECT_EQ(held("2.15", 0, 100), (Held{150, 60, 180, 0, 0, 7, 7, 0, 0}));
 }
 
 /// generate_split_points gives what cannot be divided to the stages after the
