@@ -24,7 +24,7 @@
 namespace accel {
 namespace {
 
-constexpr size_t changesPlanned = 8;
+constexpr size_t changesPlanned = 10;
 constexpr size_t splitsTried = 6;
 
 /// Splits whose micro-batches the pipeline's schedule does not deal.

@@ -20,7 +20,7 @@ namespace accel {
 
 class ChangePlanner {
 public:
-  static constexpr size_t changesTold = 6;
+  static constexpr size_t changesTold = 8;
   static constexpr size_t frontTold = 7;
 
   /// All must outlive it. `target`: the machine, or a stand-in for it.
