@@ -275,8 +275,13 @@ void StepLayout::measureUnits(RankClass rankClass) {
         unit.firstCall = c;
       unit.lastCall = c;
     }
+  // Forwards gather a unit, but for the root's: FSDP's leave alone what does
+  // not run (a tower without images).
+  const bool onlyRun = candidate->executor == FrameworkKind::Fsdp1 ||
+                       candidate->executor == FrameworkKind::Fsdp2;
   for (size_t u = 0; u < units.size(); ++u)
-    if (static_cast<int>(u) == candidate->rootUnit || units[u].firstCall < 0) {
+    if (static_cast<int>(u) == candidate->rootUnit ||
+        (units[u].firstCall < 0 && !onlyRun)) {
       units[u].firstCall = 0;
       units[u].lastCall = last;
     }
@@ -504,7 +509,7 @@ void StepLayout::findBlocks() {
   gatherOrder.clear();
   for (size_t u = 0; u < units.size(); ++u) {
     const UnitSizes &unit = units[u];
-    if (count == 0 || unit.numel == 0)
+    if (count == 0 || unit.numel == 0 || unit.firstCall < 0)
       continue;
     const bool root = static_cast<int>(u) == candidate->rootUnit;
     longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||

@@ -68,6 +68,19 @@ check("fsdp1", held("fsdp1"), ALL + 2 * ALL + ALL, "states and gradients of all"
 check("zero2", held("zero2"), 2 * ALL + 6 * ALL, "states of all")
 check("accel-run", held("fsdp2", "--executor", "accel-run"), ALL + 2 * TEXT, "states of the text alone")
 
+# With a class of its own the tower is not gathered with the root, and FSDP1 has no states for it. Its patches,
+# places and last norm, and the projector, stay in the root.
+LAYERS = 27 * (4 * H + 4 * (H * H + H) + 2 * H * F + F + H)
+for name in "fsdp2", "fsdp1":
+    before = run(name)["memory"]
+    CONFIGS[name] = CONFIGS[name].replace("Gemma3DecoderLayer", "Gemma3DecoderLayer,SiglipEncoderLayer")
+    after = run(name)["memory"]
+    gathered = before["breakdown"]["gathered"] - after["breakdown"]["gathered"]
+    assert before["peak_where"] == after["peak_where"] and abs(gathered / (2 * LAYERS) - 1) < 1e-3, (before, after)
+    states = before["persistent_bytes"] - after["persistent_bytes"]
+    assert abs(states - (3 * LAYERS if name == "fsdp1" else 0)) < 1 << 20, (before, after)
+print("wrapped, its layers are never gathered")
+
 
 def told(*more):
     (one,) = [d for d in run("ddp", *more)["diagnostics"] if d["code"] == "unused-parameters"]
