@@ -144,8 +144,9 @@ private:
   void addDropout() {
     bool drops = false;
     module.walk([&](Operation *op) {
-      drops |= isa<aten::DroppedFlashAttentionOp,
-                   aten::DroppedEfficientAttentionOp>(op);
+      drops |=
+          isa<aten::DroppedFlashAttentionOp, aten::DroppedEfficientAttentionOp>(
+              op);
     });
     if (!drops)
       return;
@@ -157,11 +158,10 @@ private:
             "kept; each call draws from a state that its key gives, other "
             "numbers than on CPUs";
     if (llvm::any_of(plan.axes, [](const plan::Axis &axis) {
-          return axis.size > 1 && (axis.name == "tp" || axis.name == "cp" ||
-                                   axis.name == "sp");
+          return axis.size > 1 && axis.name == "tp";
         }))
-      d.why += "; ranks that share a sequence compute it of all heads and "
-               "tokens, which they gather, so that all drop the same";
+      d.why += "; ranks of tp compute it of all heads, which they gather, so "
+               "that all drop the same";
     plan.decisions.push_back(std::move(d));
   }
 

@@ -8,6 +8,7 @@
 #include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Types.h"
+#include "dialects/Sharding/Sharding.h"
 
 #include <cmath>
 
@@ -400,6 +401,14 @@ static bool takesCudnn(aten::ScaledDotProductAttentionOp op, int64_t head) {
          sixteenths == std::floor(sixteenths);
 }
 
+/// Ranks have parts of a sequence: what a kernel makes of all tokens they would
+/// have to cut, and to lay out anew.
+static bool sharesTokens(Operation *op) {
+  auto mesh =
+      sharding::findOnly<sharding::MeshOp>(op->getParentOfType<ModuleOp>());
+  return mesh && (mesh.axisSize("cp") > 1 || mesh.axisSize("sp") > 1);
+}
+
 Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
                              const frameworks::Kernels &kernels,
                              aten::ScaledDotProductAttentionOp op) {
@@ -413,7 +422,8 @@ Value accel::selectAttention(OpBuilder &b, aten::Device device, bool eager,
   // accel-run gives a gradient of the mask then.
   const bool drops = !op.getDropoutP().isZero();
   const bool dropped =
-      drops && (!cuda || (!eager && op->hasAttr(aten::trainedMaskAttr)));
+      drops && (!cuda || (!eager && (op->hasAttr(aten::trainedMaskAttr) ||
+                                     sharesTokens(op))));
   if (!op.getSoftcap().isZero() || (eager && op.getByParts()) ||
       (cuda && mixed) || dropped)
     return attention.byParts();

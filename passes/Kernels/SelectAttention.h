@@ -25,8 +25,8 @@ namespace accel {
 /// fp32 and a mask that is trained where transformers runs them
 /// (`kernels.efficientTakesAll`), else they are torch's math. Weights are
 /// dropped by CUDA's flash and memory-efficient kernels themselves; on CPUs,
-/// whose kernel drops none, and where a mask is trained, attention with dropout
-/// is single matmuls.
+/// whose kernel drops none, where a mask is trained, and where ranks share a
+/// sequence (cp, sp), attention with dropout is single matmuls.
 mlir::Value selectAttention(mlir::OpBuilder &b, aten::Device device, bool eager,
                             const frameworks::Kernels &kernels,
                             aten::ScaledDotProductAttentionOp op);
