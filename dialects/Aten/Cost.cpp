@@ -162,8 +162,9 @@ Cost EfficientAttentionMaskBackwardOp::getCost() {
   return attentionCost(*this, /*forward=*/false);
 }
 
-// The numbers that weights are dropped by are not counted: flash attention draws
-// 16 by ten rounds of two products, next to 4 D products and sums of a weight.
+// The numbers that weights are dropped by are not counted: flash attention
+// draws 16 by ten rounds of two products, next to 4 D products and sums of a
+// weight.
 Cost DroppedFlashAttentionOp::getCost() {
   return attentionCost(*this, /*forward=*/true);
 }

@@ -81,7 +81,8 @@ efficientAttentionBackward(const at::Tensor &gradOut, const at::Tensor &query,
   };
   auto all = at::_scaled_dot_product_efficient_attention_backward(
       gradOut, query, key, value, mask.value_or(at::Tensor()), out, logsumexp,
-      number(seed), number(offset), p, {true, true, true, false}, isCausal, scale);
+      number(seed), number(offset), p, {true, true, true, false}, isCausal,
+      scale);
   return {std::move(std::get<0>(all)), std::move(std::get<1>(all)),
           std::move(std::get<2>(all))};
 }
