@@ -130,7 +130,9 @@ def Sharding_ExpertsAttr : Sharding_Attr<"Experts", "experts"> {
   let summary = "over which axis ranks share experts, and how unevenly";
   let description = [{
     Tensors of the rows that a rank's experts get are allocated for `imbalance`
-    times the rows that it would get if every expert got as many.
+    times the rows that it would get if every expert got as many. With
+    `sorts_again` the rank sorts the rows that came by expert once more, and
+    results go back before they are weighted, as transformers' experts do it.
 
     ```mlir
     #sharding.experts<"ep", 2.000000e+00 : f64, because = <"mesh: {ep: 2}">>
@@ -138,9 +140,11 @@ def Sharding_ExpertsAttr : Sharding_Attr<"Experts", "experts"> {
   }];
   let parameters = (ins StringRefParameter<"axis name">:$axis,
                         "::mlir::FloatAttr":$imbalance,
-                        "::accel::sharding::BecauseAttr":$because);
+                        "::accel::sharding::BecauseAttr":$because,
+                        DefaultValuedParameter<"bool", "false">:$sortsAgain);
   let assemblyFormat = [{
-    `<` $axis `,` $imbalance `,` `because` `=` $because `>`
+    `<` $axis `,` $imbalance `,` `because` `=` $because
+        (`,` `sorts_again` `=` $sortsAgain^)? `>`
   }];
 }
 

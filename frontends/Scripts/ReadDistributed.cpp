@@ -22,6 +22,9 @@ constexpr std::string_view typesWithPlan[] = {
     "llama",       "mistral", "qwen2",     "qwen3", "gemma", "gemma2",
     "gemma3_text", "mixtral", "qwen3_moe", "phi3",  "olmo2"};
 
+/// Those of them with experts, for which base_model_ep_plan has rules.
+constexpr std::string_view typesWithExperts[] = {"mixtral", "qwen3_moe"};
+
 } // namespace
 
 void SettingsReader::readDistributedConfig() {
@@ -80,6 +83,15 @@ void SettingsReader::readDistributedConfig() {
                  "fsdp_size and pp_size do not go together yet; transformers "
                  "stops with a ValueError",
                  "keep one of them");
+  if (experts > 1 && of("pp_size") > 1)
+    return error("invalid-value", "model_init_kwargs",
+                 "ep_size and pp_size do not go together yet; transformers "
+                 "stops with a ValueError",
+                 "keep one of them");
+  if (const yaml::Node *way = config->find("ep_implementation");
+      way && !way->isNull() &&
+      !readExpertExchange(*way, experts, of("tp_size")))
+    return;
   auto asked = [&](const char *name) {
     const yaml::Node *node = config->find(name);
     return node && !node->isNull() &&
@@ -101,13 +113,18 @@ void SettingsReader::readDistributedConfig() {
        "write fsdp_size 2 or more beside it"},
       {"pp_size", "gives layers to ranks in turn (pipeline parallelism)",
        "fsdp in TrainingArguments shards them instead"},
-      {"ep_size", "gives experts to ranks (expert parallelism)",
-       "fsdp in TrainingArguments shards them instead"}};
+      {"ep_size",
+       "gives experts to ranks (expert parallelism) of a job that "
+       "splits layers too, or without fsdp_size",
+       "write fsdp_size alone beside it"}};
+  // Beside shards they are axes of the mesh; not both of them.
+  auto beside = [&](std::string_view name) {
+    return of("fsdp_size") > 1 &&
+           (name == "tp_size" || (name == "ep_size" && of("tp_size") == 1));
+  };
   bool refused = false;
   for (const Axis &axis : axes)
-    if (of(axis.name) > 1 &&
-        // Beside shards it is an axis of the mesh.
-        (axis.name != std::string_view("tp_size") || of("fsdp_size") == 1)) {
+    if (of(axis.name) > 1 && !beside(axis.name)) {
       refuse("model_init_kwargs",
              std::string("distributed_config: ") + axis.name + " " +
                  std::to_string(of(axis.name)) + " " + axis.what +
@@ -119,7 +136,9 @@ void SettingsReader::readDistributedConfig() {
       {"tp_plan",
        "splits layers by rules of its own, or over the ranks that are left",
        "write tp_size alone"},
-      {"fsdp_plan", "names units of its own", "leave it out"}};
+      {"fsdp_plan", "names units of its own", "leave it out"},
+      {"ep_plan", "shards experts by rules of its own",
+       "leave it out; the family's plan gives whole experts to ranks"}};
   for (const Axis &plan : plans)
     if (!refused && asked(plan.name) && !isDefault(plan.name)) {
       refuse("model_init_kwargs",
@@ -129,9 +148,38 @@ void SettingsReader::readDistributedConfig() {
       refused = true;
     }
   const OwnShards shards{of("fsdp_size"), of("dp_replicate_size"),
-                         of("tp_size"), asked("fsdp_mixed_precision")};
+                         of("tp_size"), experts, asked("fsdp_mixed_precision")};
   if (!refused && shards.shards * shards.copies > 1)
     readOwnShards(shards, asked("fsdp_cpu_offload"));
+}
+
+/// ep_implementation (EPImplementationInterface of
+/// transformers/distributed/expert_parallel.py). In training "auto" exchanges
+/// rows by all-to-all.
+bool SettingsReader::readExpertExchange(const yaml::Node &way, int64_t experts,
+                                        int64_t tensor) {
+  const char *name = "model_init_kwargs";
+  const std::string text = way.isString() ? way.text : yaml::shortText(way);
+  if (text == "auto" || text == "all_to_all" || experts == 1)
+    return true;
+  if (text == "all_reduce" && experts != tensor)
+    error("invalid-value", name,
+          "ep_implementation all_reduce sums what ranks of one batch computed, "
+          "and ep_size " +
+              std::to_string(experts) + " is not tp_size " +
+              std::to_string(tensor) + "; transformers stops with a ValueError",
+          "write ep_implementation: all_to_all, or leave it out");
+  else if (text == "deepgemm_megamoe")
+    error("invalid-value", name,
+          "ep_implementation deepgemm_megamoe is of a kernel that has no "
+          "backward",
+          "write ep_implementation: all_to_all, or leave it out");
+  else
+    refuse(name,
+           "distributed_config: ep_implementation '" + printable(text) +
+               "' is not modelled",
+           "write ep_implementation: all_to_all, or leave it out");
+  return false;
 }
 
 /// What Accelerate's FSDP2 does by other keys: units of the embedding, of each
@@ -172,6 +220,15 @@ void SettingsReader::readOwnShards(const OwnShards &shards, bool offloads) {
                       "that they stay in the root's unit, which is not "
                       "modelled for this family yet",
                   "fsdp in TrainingArguments shards it by Accelerate");
+  if (shards.experts > 1 && !type.empty() &&
+      std::find(std::begin(typesWithExperts), std::end(typesWithExperts),
+                type) == std::end(typesWithExperts))
+    return error("invalid-value", name,
+                 "ep_size " + std::to_string(shards.experts) + " of " +
+                     printable(type) +
+                     ", which has no experts that ranks could share (no "
+                     "ep_plan); transformers stops with a ValueError",
+                 "leave ep_size out; fsdp_size shards all parameters");
   const bool saves = recipe.reader() != Reader::Axolotl &&
                      isAtLeast(recipe.versions().transformers, "5.23") &&
                      text("save_strategy") != "no" && !truth("save_only_model");
@@ -197,7 +254,8 @@ void SettingsReader::readOwnShards(const OwnShards &shards, bool offloads) {
       std::to_string(shards.shards) + " shards, " +
           std::to_string(shards.copies) +
           (shards.copies == 1 ? " copy" : " copies") +
-          (shards.tensor > 1 ? ", tp " + std::to_string(shards.tensor) : ""),
+          (shards.tensor > 1 ? ", tp " + std::to_string(shards.tensor) : "") +
+          (shards.experts > 1 ? ", ep " + std::to_string(shards.experts) : ""),
       "distributed_config: transformers shards the model while it loads it");
 }
 

@@ -84,6 +84,8 @@ private:
 
   // ReadDistributed.cpp
   void readDistributedConfig();
+  bool readExpertExchange(const yaml::Node &way, int64_t experts,
+                          int64_t tensor);
   void readOwnShards(const OwnShards &shards, bool offloads);
 
   // ReadAdapter.cpp

@@ -465,8 +465,12 @@ private:
     AccelerateConfig &a = job.accelerate;
     const int64_t ranks = *a.numProcesses;
     plan::Mesh mesh = plan::Mesh::dataParallel();
-    mesh.resize("dp_shard", own.shards);
+    // Neighbours share experts (mesh dimensions efsdp, ep), and dense layers
+    // are sharded over both.
+    mesh.resize("dp_shard", own.shards / own.experts);
     mesh.resize("dp_replicate", own.copies);
+    if (own.experts > 1)
+      mesh.resize(plan::expertAxis, own.experts);
     if (own.tensor > 1)
       mesh.resize("tp", own.tensor);
     if (mesh.ranks() != ranks) {
@@ -504,8 +508,10 @@ private:
         continue;
       row.why = "distributed_config";
       if (ofMesh)
-        row.effective = "dp_replicate " + std::to_string(own.copies) +
-                        ", dp_shard " + std::to_string(own.shards);
+        row.effective =
+            "dp_replicate " + std::to_string(own.copies) + ", dp_shard " +
+            std::to_string(own.shards / own.experts) +
+            (own.experts > 1 ? ", ep " + std::to_string(own.experts) : "");
       else if (row.key == "precision")
         row.effective =
             own.halves ? std::string("compute bf16, reduce fp32")

@@ -8,6 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
@@ -121,6 +122,7 @@ private:
       parameter.dtype = toDType(op.getTensorType().getElementType())
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
+      parameter.expert = isShared(op);
       megatron.addParameter(op, parameter);
       addQuantized(op, parameter);
       fp8.addParameter(op, index, parameter);
@@ -140,7 +142,8 @@ private:
       unit.root = llvm::any_of(op.getModules().getAsRange<StringAttr>(),
                                [](StringAttr m) { return m.empty(); });
       unit.reshardAfterForward = op.getReshardAttr().getAfterForward();
-      unit.replicated = op.getShardAxes().empty();
+      unit.replicated = op.getShardAxes().empty() &&
+                        !model.parameters[unit.parameters.front()].expert;
       auto precision = op.getPrecisionAttr();
       const bool straight =
           unit.replicated && precision.getReduce() == precision.getStorage();
@@ -150,6 +153,16 @@ private:
                 .value_or(plan::DType::F32);
       model.units.push_back(std::move(unit));
     }
+  }
+
+  /// Of experts of which the ranks of ep have different ones.
+  static bool isShared(sharding::ParamOp op) {
+    sharding::SpecAttr spec = op.getSpecAttr();
+    return spec && spec.getRank() &&
+           llvm::any_of(sharding::shardedBy(spec, 0),
+                        [](const sharding::ShardedBy &by) {
+                          return by.axis == plan::expertAxis;
+                        });
   }
 
   int64_t rounded(int64_t bytes) const {

@@ -133,6 +133,8 @@ protected:
   }
 
   bool distributed() const { return layout.shards.ranks > 1; }
+  /// Of a module whose mesh has one rank nothing is exchanged: whole experts.
+  bool distributed(int u) const { return layout.units[u].ranks > 1; }
   /// Prefetching beyond the implicit one is by lists of modules.
   bool explicitForward() const { return candidate.forwardPrefetch > 1; }
   int reachForward() const override {
@@ -155,7 +157,7 @@ protected:
   void startGather(int u) {
     const UnitSizes &unit = layout.units[u];
     const UnitTimes &t = layout.times[u];
-    if (!distributed()) {
+    if (!distributed(u)) {
       engine.push(engine.event(gate));
       return;
     }
@@ -188,7 +190,7 @@ protected:
     if (forward)
       freeDeferred();
     engine.wait(engine.pop(), Cause::Gather);
-    if (!distributed()) {
+    if (!distributed(u)) {
       // The shard itself is cast and copied.
       engine.transient(Holding::Gathered, unit.cast + unit.unsharded);
       if (candidate.offloadParameters)
@@ -197,7 +199,7 @@ protected:
     engine.alloc(Holding::Gathered, unit.unsharded, Pool::Compute,
                  partsOf(u, &UnitParts::unsharded));
     engine.overhead(layout.times[u].copyOut, Cause::Gather);
-    if (forward && distributed()) {
+    if (forward && distributed(u)) {
       deferredBytes = unit.gatherOutput;
       engine.event(deferred) = engine.clock(Lane::Compute);
     } else {
@@ -360,9 +362,15 @@ protected:
 
   void afterBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c)
-      for (int u : layout.opens[c])
-        if (u != candidate.rootUnit)
-          postBackward(u);
+      // Experts that are sharded apart end before the rest of their layer.
+      for (bool apart : {true, false})
+        for (int u : layout.opens[c])
+          if (u != candidate.rootUnit && isApart(u) == apart)
+            postBackward(u);
+  }
+
+  bool isApart(int u) const {
+    return layout.units[u].ranks != layout.shards.ranks;
   }
 
   void postBackward(int u) {
@@ -404,6 +412,9 @@ protected:
     freeGradientsOf(u, accumulates() ? unit.heldGradients : unit.gradients);
     inFlight = unit.reduceInput;
     engine.alloc(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
+    // foreach_reduce divides by a factor that is not the ranks of the mesh.
+    if (isApart(u) && !distributed(u))
+      engine.transient(Holding::Buffers, unit.reduceInput);
     Picoseconds done = engine.transfer(Lane::Reduce, Wire::Shard, t.reduce,
                                        engine.clock(Lane::Compute),
                                        static_cast<double>(unit.reduceInput));

@@ -131,6 +131,15 @@ struct Candidate {
   plan::AxisGroup replicas() const {
     return mesh.group(mesh.set(plan::AxisRole::Replicate), ranksPerNode);
   }
+  /// Those of the former that have the same experts.
+  plan::AxisGroup sameExperts() const {
+    plan::AxisSet set;
+    for (size_t i = 0; i < mesh.axes.size(); ++i)
+      if (plan::axisRole(mesh.axes[i].name) == plan::AxisRole::Shard &&
+          mesh.axes[i].name != plan::expertAxis)
+        set.add(i);
+    return mesh.group(set, ranksPerNode);
+  }
   /// Variant of each call (SegmentKind::variants).
   std::vector<int> variants;
   /// Unit of each parameter, and for each unit whether it is gathered again

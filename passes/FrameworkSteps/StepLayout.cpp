@@ -15,6 +15,7 @@ namespace accel {
 
 UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   numel += other.numel;
+  ranks = other.ranks;
   paddedNumel += other.paddedNumel;
   trainablePadded += other.trainablePadded;
   shardStored += other.shardStored;
@@ -54,15 +55,15 @@ void StepLayout::measureModel() {
     }
   }
   std::map<std::tuple<std::vector<int64_t>, plan::DType, bool, bool, int64_t,
-                      bool, bool>,
+                      bool, bool, bool>,
            int>
       known;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     const StepParameter &p = model.parameters[i];
-    auto [at, isNew] =
-        known.try_emplace({p.shape, p.dtype, p.trainable, firstUser[i] < 0,
-                           p.packedBytes, p.packedIsParameter, p.embedding},
-                          static_cast<int>(kinds.size()));
+    auto [at, isNew] = known.try_emplace(
+        {p.shape, p.dtype, p.trainable, firstUser[i] < 0, p.packedBytes,
+         p.packedIsParameter, p.embedding, p.expert},
+        static_cast<int>(kinds.size()));
     if (isNew)
       kinds.push_back(static_cast<int>(i));
     kindOf.push_back(at->second);
@@ -73,6 +74,7 @@ void StepLayout::prepare(const Candidate &chosen, RankClass rankClass) {
   candidate = &chosen;
   shards = chosen.shards();
   replicas = chosen.replicas();
+  sameExperts = chosen.sameExperts();
   rounding = model.device == "cpu" || chosen.executor == FrameworkKind::AccelRun
                  ? plan::alignmentBytes
                  : 512;
@@ -118,7 +120,7 @@ Picoseconds StepLayout::codingTime(int64_t codedStates) const {
 StepLayout::Updated StepLayout::updated(const StepParameter &parameter,
                                         RankClass rankClass) const {
   static const std::vector<int64_t> flat = {1};
-  const int64_t ranks = shards.ranks;
+  const int64_t ranks = shardsOf(parameter).ranks;
   const int64_t rows = parameter.shape.empty() ? 1 : parameter.shape.front();
   const int64_t rest = rows > 0 ? parameter.numel() / rows : 0;
   const int64_t chunk = (rows + ranks - 1) / ranks; // torch.chunk
@@ -192,7 +194,8 @@ void StepLayout::addParameter(UnitSizes &unit, int index,
                               RankClass rankClass) const {
   const StepParameter &parameter = model.parameters[index];
   const ParameterDtypes dtype = dtypes();
-  const int64_t ranks = shards.ranks;
+  const int64_t ranks = shardsOf(parameter).ranks;
+  unit.ranks = ranks;
   const int64_t numel = parameter.storedNumel();
   // A packed tensor is one column.
   const int64_t rows = parameter.quantized()     ? numel
@@ -309,17 +312,19 @@ void StepLayout::listParts(RankClass rankClass) {
 
 UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
   UnitTimes t;
+  const plan::AxisGroup &owners =
+      unit.ranks == shards.ranks ? shards : sameExperts;
   const auto bytes = [](int64_t n) { return static_cast<double>(n); };
   const double shardCompute =
-      bytes(unit.gatherOutput) / static_cast<double>(shards.ranks);
+      bytes(unit.gatherOutput) / static_cast<double>(unit.ranks);
   t.copyIn = (unit.cast ? copyTime(bytes(unit.shardStored + unit.cast)) : 0) +
              copyTime(2 * shardCompute);
   t.gather = toPicoseconds(collectiveSeconds(target, Collective::AllGather,
-                                             shards, bytes(unit.gatherOutput)));
+                                             owners, bytes(unit.gatherOutput)));
   t.copyOut = copyTime(2 * bytes(unit.unsharded));
   t.reduceCopy = copyTime(bytes(unit.gradients + unit.reduceInput));
   t.reduce = toPicoseconds(collectiveSeconds(target, Collective::ReduceScatter,
-                                             shards, bytes(unit.reduceInput)));
+                                             owners, bytes(unit.reduceInput)));
   t.allReduce = toPicoseconds(collectiveSeconds(
       target, Collective::AllReduce, replicas, bytes(unit.reduceOutput)));
   t.castGradient = unit.shardGradient
@@ -515,14 +520,21 @@ void StepLayout::findBlocks() {
     longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||
                    2 * (unit.lastCall - unit.firstCall + 1) > count;
     opens[unit.firstCall].push_back(static_cast<int>(u));
-    closes[unit.lastCall].push_back(static_cast<int>(u));
+    // Experts that are sharded apart are a module inside of the layer.
+    std::vector<int> &last = closes[unit.lastCall];
+    last.insert(unit.ranks == shards.ranks ? last.end() : last.begin(),
+                static_cast<int>(u));
     if (root)
       gatherOrder.push_back(static_cast<int>(u));
   }
-  for (int c = 0; c < count; ++c)
-    for (int u : opens[c])
-      if (u != candidate->rootUnit)
-        gatherOrder.push_back(u);
+  for (int c = 0; c < count; ++c) {
+    // As torch notes them, when a module's forward has ended.
+    for (bool apart : {true, false})
+      for (int u : opens[c])
+        if (u != candidate->rootUnit &&
+            (units[u].ranks != shards.ranks) == apart)
+          gatherOrder.push_back(u);
+  }
   blocks.clear();
   for (int c = 0; c < count;) {
     Block block;

@@ -24,6 +24,7 @@ namespace accel {
 /// allocator rounds them.
 struct UnitSizes {
   int64_t numel = 0;       // of all parameters, as they are stored
+  int64_t ranks = 1;       // over which they are sharded
   int64_t paddedNumel = 0; // of all ranks together, chunks padded
   int64_t trainablePadded = 0;
   int64_t shardStored = 0;   // parameters as kept, each a tensor
@@ -45,7 +46,8 @@ struct UnitSizes {
   bool operator==(const UnitSizes &) const = default;
   /// Equal but for the calls.
   bool sameSizes(const UnitSizes &other) const {
-    return numel == other.numel && paddedNumel == other.paddedNumel &&
+    return numel == other.numel && ranks == other.ranks &&
+           paddedNumel == other.paddedNumel &&
            trainablePadded == other.trainablePadded &&
            shardStored == other.shardStored &&
            trainedStored == other.trainedStored &&
@@ -186,6 +188,15 @@ public:
   }
   /// Who gathers and reduces units, and who all-reduces their gradients.
   plan::AxisGroup shards, replicas;
+  /// Who gathers and reduces the experts that ranks share: those that have the
+  /// same (FSDP2 on transformers' efsdp).
+  plan::AxisGroup sameExperts;
+  /// Who gathers and reduces this parameter.
+  const plan::AxisGroup &shardsOf(const StepParameter &parameter) const {
+    return candidate->executor == FrameworkKind::Fsdp2 && parameter.expert
+               ? sameExperts
+               : shards;
+  }
   /// A kernel that moves `bytes`.
   Picoseconds copyTime(double bytes) const;
   /// A copy over the host's link.

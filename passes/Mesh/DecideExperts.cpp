@@ -60,9 +60,11 @@ struct DecideExpertsPass
           << axis.getValue() << "' share";
       return signalPassFailure();
     }
-    graph->setAttr(sharding::expertsAttr,
-                   sharding::ExpertsAttr::get(&getContext(), axis.getValue(),
-                                              imbalance, request.getBecause()));
+    graph->setAttr(
+        sharding::expertsAttr,
+        sharding::ExpertsAttr::get(&getContext(), axis.getValue(), imbalance,
+                                   request.getBecause(),
+                                   request.getValue().contains("sorts_again")));
   }
 
 private:

@@ -8,6 +8,7 @@
 #include "dialects/Aten/ShardingRule.h"
 #include "dialects/Sharding/Sharding.h"
 #include "dialects/Sharding/Spec.h"
+#include "passes/Mesh/SortRows.h"
 #include "passes/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -290,7 +291,8 @@ struct DispatchExpertsPass
     }
     for (auto &[function, specs] : functions)
       if (llvm::any_of(specs, [](sharding::SpecAttr s) { return bool(s); }) &&
-          failed(Dispatcher(mesh, experts).run(function, specs)))
+          (failed(Dispatcher(mesh, experts).run(function, specs)) ||
+           (experts.getSortsAgain() && failed(sortRowsAgain(function)))))
         return signalPassFailure();
   }
 

@@ -77,12 +77,19 @@ public:
 
 private:
   void requestExperts() {
-    if (accelerate.mesh->size(plan::expertAxis) > 1)
-      request(expertsRequest,
-              {b.getNamedAttr("axis", b.getStringAttr(plan::expertAxis)),
-               b.getNamedAttr("imbalance",
-                              b.getF64FloatAttr(*job.expertImbalance))},
-              because(accelerate.mesh, "ep in the mesh"));
+    if (accelerate.mesh->size(plan::expertAxis) == 1)
+      return;
+    // transformers allocates for the rows that come, of which a router that is
+    // balanced sends each expert as many.
+    const bool library = framework.kind() == FrameworkKind::Fsdp2;
+    SmallVector<NamedAttribute> value = {
+        b.getNamedAttr("axis", b.getStringAttr(plan::expertAxis)),
+        b.getNamedAttr("imbalance",
+                       b.getF64FloatAttr(library ? 1 : *job.expertImbalance))};
+    flag(value, "sorts_again", library);
+    request(expertsRequest, value,
+            because(accelerate.mesh, library ? "ep_size in distributed_config"
+                                             : "ep in the mesh"));
   }
 
   /// Transformer Engine's ring sends keys from neighbour to neighbour
@@ -128,7 +135,8 @@ private:
     int64_t forward = usual->value.forward, backward = usual->value.backward;
     sharding::BecauseAttr why = plain(std::string("default: ") + usual->why);
     // A layer's experts are a unit of their own.
-    if (accelerate.mesh->size(plan::expertAxis) > 1) {
+    if (accelerate.mesh->size(plan::expertAxis) > 1 &&
+        framework.kind() == FrameworkKind::AccelRun) {
       forward *= 2;
       backward *= 2;
       why = plain("default: a layer, which is two units where ranks share its "

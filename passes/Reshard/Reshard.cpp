@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Sharding/Sharding.h"
+#include "dialects/Sharding/Spec.h"
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringSet.h"
@@ -46,6 +47,7 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
         "default: parameters are gathered again in the backward");
     auto job = sharding::findOnly<sharding::JobOp>(module);
     auto zero = job ? job.getZeroAttr() : sharding::ZeroAttr();
+    const llvm::StringSet<> copies = unitsOfCopies(module);
     for (auto unit : module.getOps<sharding::UnitOp>()) {
       bool after = asked.getValue(), whole = false;
       sharding::BecauseAttr why = request ? request.getBecause() : default_;
@@ -54,6 +56,11 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
         why = sharding::BecauseAttr::get(
             &getContext(), "ZeRO stage " + std::to_string(zero.getStage()) +
                                " keeps the parameters on every rank");
+      } else if (unit.getShardAxes().empty() &&
+                 copies.contains(unit.getName())) {
+        why = sharding::BecauseAttr::get(
+            &getContext(), "whole experts of one rank: FSDP2 computes with a "
+                           "copy of them, which it frees");
       } else if (unit.getShardAxes().empty()) {
         after = false;
         why = sharding::BecauseAttr::get(
@@ -78,6 +85,29 @@ struct ReshardPass : accel::impl::ReshardPassBase<ReshardPass> {
                             << "', which is no unit that could be freed";
       return signalPassFailure();
     }
+  }
+
+private:
+  /// Of experts that ranks share under transformers, which are modules of FSDP2
+  /// whatever the ranks of their mesh.
+  static llvm::StringSet<> unitsOfCopies(mlir::ModuleOp module) {
+    llvm::StringSet<> units;
+    auto graph = sharding::findOnly<sharding::GraphOp>(module);
+    auto experts =
+        graph
+            ? graph->getAttrOfType<sharding::ExpertsAttr>(sharding::expertsAttr)
+            : sharding::ExpertsAttr();
+    if (!experts || !experts.getSortsAgain())
+      return units;
+    for (auto param : module.getOps<sharding::ParamOp>())
+      if (sharding::SpecAttr spec = param.getSpecAttr();
+          spec && spec.getRank() && param.getUnitAttr() &&
+          llvm::any_of(sharding::shardedBy(spec, 0),
+                       [&](const sharding::ShardedBy &by) {
+                         return by.axis == experts.getAxis();
+                       }))
+        units.insert(param.getUnitAttr().getValue());
+    return units;
   }
 };
 

@@ -290,3 +290,45 @@ def own_shards(folder, batch, length, ranks, policy, tp=1):
     held = tracked(model, model.config.vocab_size, batch, length)
     dist.destroy_process_group()
     return held, sorted(dtypes)
+
+
+def dealt_evenly():
+    """Fake ranks exchange nothing: each is sent as many rows as it sends, as
+    many for each expert as the remainder allows."""
+    from transformers.distributed import expert_parallel
+
+    def counts(received, sent, group):
+        rows, experts = int(sent.sum()), received.numel()
+        received.fill_(rows // experts)
+        received.view(-1)[:rows % experts] += 1
+    expert_parallel.all_to_all_single = counts
+
+
+def own_experts(folder, batch, length, ranks, ep):
+    """MemTracker's peak of a step of rank 0 of a mixture that transformers
+    shards (DistributedConfig with ep_size) in fp32, and the bytes of its
+    parameters."""
+    import torch
+    import torch.distributed as dist
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    from transformers.distributed.configuration_utils import DistributedConfig
+    from transformers.distributed.utils import TransformersDeviceMesh
+
+    dist.init_process_group("fake", rank=0, world_size=ranks,
+                            store=FakeStore())
+    dealt_evenly()
+    config = DistributedConfig(fsdp_size=ranks, ep_size=ep)
+    dense = torch.distributed.init_device_mesh(
+        "cpu", (1, 1, ranks, 1),
+        mesh_dim_names=("pp", "dp_replicate", "fsdp", "tp"))
+    experts = torch.distributed.init_device_mesh(
+        "cpu", (1, 1, ranks // ep, ep),
+        mesh_dim_names=("pp", "dp_replicate", "efsdp", "ep"))
+    model = build(folder)
+    model = model.maybe_distribute_model(
+        model, config, TransformersDeviceMesh(dense, experts))
+    stored = sum(-(-p.to_local().nbytes // 64) * 64
+                 for p in model.parameters())
+    held = tracked(model, model.config.vocab_size, batch, length)
+    dist.destroy_process_group()
+    return held, stored
