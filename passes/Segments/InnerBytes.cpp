@@ -112,7 +112,7 @@ bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
   if (!query || !key || query->shape.size() != 4 || key->shape.size() != 4)
     return true;
   const Heads heads =
-      headsOf(*query, *key, name.find("scaled_dot") == name.npos);
+      headsOf(*query, *key, name.starts_with("aten::_flash_attention"));
   const bool drops = name.starts_with("accel::");
   if (drops && backward && flash)
     inner.before = {16}; // the generator's state, as the forward had it
@@ -121,7 +121,7 @@ bool attention(std::string_view name, const Reader &reader, InnerBytes &inner) {
     // drawn by, flash makes them twice, and efficient on the host.
     const size_t state = efficient ? 2 : 6;
     if (drops && flash)
-      inner.after.insert(inner.after.end(), {8, 8, 8});
+      inner.after.insert(inner.after.end(), {16, 8, 16});
     else if (!drops)
       for (size_t number : {state, state + 1})
         if (!reader.uses(number))

@@ -43,12 +43,15 @@ SEGMENTS = [
          False, 1.0, {"eval": {"tokens": "train.bin", "every": 2,
                                "micro_batch": 2, "batches": 1}}),
         ("muon", "fsdp", 2, BF16, 384, 1, 1, False, None,
-         {"optimizer": {"name": "muon", "lr": 1e-3}})]]
+         {"optimizer": {"name": "muon", "lr": 1e-3}}),
+        ("drops", "single", 1, BF16, 900, 2, 1, False, 1.0, {})]]
 
 
 def large_job(folder, case, config=None, steps=3):
     """A job that starts from drawn weights, for a GPU."""
-    config = config or MIDDLE
+    config = config or (
+        {**MIDDLE, "attention_dropout": 0.1} if case.get("name") == "drops"
+        else MIDDLE)
     jobs.write_config(os.path.join(folder, "model"), config)
     tokens, rows = case["tokens"], case["rows"]
     jobs.make_tokens(os.path.join(folder, "train.bin"),

@@ -152,6 +152,32 @@ TEST(InnerBytes, OfAttentionsBackward) {
             Bytes({4096, 131072, 8192, 8192}));
 }
 
+/// Numbers of a generator's state, on the device for flash attention alone.
+TEST(InnerBytes, OfAttentionThatDrops) {
+  const std::vector<int64_t> shape = {2, 4, 32, 16};
+  auto inner = [&](const std::string &op, bool backward) {
+    test::FunctionBuilder f("f");
+    const int q = f.input(DType::BF16, shape);
+    f.make(op,
+           backward ? std::vector<int>{q, q, q, q} : std::vector<int>{q, q, q},
+           DType::BF16, shape);
+    const Function function = f.finish({});
+    return innerBytes(function, function.instructions[0], 9.0);
+  };
+  using Bytes = std::vector<int64_t>;
+  const int64_t sums = 2 * 4 * 32 * 4; // a result that is not taken here
+  EXPECT_EQ(inner("accel::flash_attention", false).after,
+            Bytes({16, 8, 16, sums}));
+  EXPECT_EQ(inner("accel::efficient_attention", false).after, Bytes({sums}));
+  EXPECT_TRUE(inner("accel::efficient_attention", false).before.empty());
+  EXPECT_EQ(inner("accel::flash_attention_backward", true).before, Bytes({16}));
+  EXPECT_EQ(
+      inner("accel::flash_attention_backward", true).after,
+      inner("aten::_scaled_dot_product_flash_attention_backward", true).after);
+  EXPECT_TRUE(
+      inner("accel::efficient_attention_backward", true).before.empty());
+}
+
 TEST(InnerBytes, PeakFollowsWhatIsDropped) {
   EXPECT_EQ(peakOf({}), 0);
   EXPECT_EQ(peakOf({{8}, {100, 30, -2, -1, 120}}), 138);
