@@ -11,10 +11,15 @@
 
 namespace accel::sharding {
 
+/// On the graph of a pipeline whose stages run the forwards of all micro-batches
+/// before the first backward (gpipe): a unit attribute.
+constexpr llvm::StringLiteral forwardsFirstAttr = "sharding.forwards_first";
+
 /// As a plan names it.
 inline std::string scheduleOf(GraphOp graph) {
   return plan::scheduleOf(graph && graph->hasAttr(splitBackwardAttr),
-                          chunksOf(graph));
+                          chunksOf(graph),
+                          graph && graph->hasAttr(forwardsFirstAttr));
 }
 
 inline plan::ChunkLayout chunkLayoutOf(GraphOp graph, int64_t stages) {

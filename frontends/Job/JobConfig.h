@@ -227,6 +227,9 @@ struct JobConfig {
   /// A stage's backward is in two parts, of which that of weights waits.
   Setting<bool> splitBackward{
       false, Origin::Default, "pipeline.schedule", {}, ""};
+  /// Stages run the forwards of all micro-batches before the first backward.
+  Setting<bool> forwardsFirst{
+      false, Origin::Default, "pipeline.schedule", {}, ""};
   /// Of ranks that share experts (ep): for how many rows a rank's experts have
   /// a place, in even shares.
   Setting<double> expertImbalance{2.0,

@@ -110,13 +110,8 @@ void JobReader::readPipeline(JobConfig &job) {
   Setting<std::string> schedule;
   fields->choice("schedule", schedule,
                  {"1f1b", "interleaved-1f1b", "gpipe", "zb-h1", "zb-v"});
-  if (*schedule == "gpipe") {
-    fields->error(notSupportedCode, "schedule",
-                  "accel-run does not run a pipeline by gpipe",
-                  "write 1f1b, interleaved-1f1b, zb-h1 or zb-v; accel-opt "
-                  "pipeline shows what it takes");
-    return;
-  }
+  if (*schedule == "gpipe")
+    job.forwardsFirst = {true, Origin::Written, schedule.key, schedule.at, ""};
   const bool interleaved = *schedule == "interleaved-1f1b";
   const bool returns = *schedule == "zb-v";
   if (returns || *schedule == "zb-h1")

@@ -311,13 +311,13 @@ Json jobProperties() {
                               "dp_shard",
                               1)}})},
       {"pipeline",
-       object(
-           "How stages take turns, with pp in mesh",
-           {{"schedule", choice("Which parts run when; 1f1b without it",
-                                {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v"})},
-            {"chunks", integer("Chunks of the model in each stage, with "
-                               "interleaved-1f1b; 2 without it",
-                               1)}})},
+       object("How stages take turns, with pp in mesh",
+              {{"schedule",
+                choice("Which parts run when; 1f1b without it",
+                       {"1f1b", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v"})},
+               {"chunks", integer("Chunks of the model in each stage, with "
+                                  "interleaved-1f1b; 2 without it",
+                                  1)}})},
       {"precision",
        object(
            "Dtypes, instead of what mixed_precision means",

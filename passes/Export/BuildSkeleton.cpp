@@ -452,6 +452,8 @@ private:
       if (const int64_t chunks = sharding::chunksOf(graph); chunks > 1)
         schedule += ", " + std::to_string(chunks) +
                     " chunks of the model in each stage";
+      if (schedule == plan::allForwardsFirst)
+        schedule += ", all forwards before the first backward";
       if (split)
         schedule += ", gradients of weights behind those of inputs";
       plan.decisions.push_back(

@@ -62,10 +62,14 @@ public:
           b.getNamedAttr("chunks", b.getI64IntegerAttr(*job.pipelineChunks)));
     if (*job.splitBackward)
       pipeline.push_back(b.getNamedAttr("split_backward", b.getUnitAttr()));
+    if (*job.forwardsFirst)
+      pipeline.push_back(b.getNamedAttr("forwards_first", b.getUnitAttr()));
     if (!pipeline.empty())
       request("pipeline", pipeline,
               *job.splitBackward
                   ? because(job.splitBackward, "schedule of the pipeline")
+              : *job.forwardsFirst
+                  ? because(job.forwardsFirst, "schedule of the pipeline")
                   : because(job.pipelineChunks, "chunks of the pipeline"));
     requestPrefetch();
     requestAccumulation();

@@ -37,9 +37,10 @@ namespace {
 class StageCutter {
 public:
   StageCutter(mlir::ModuleOp module, plan::ChunkLayout layout,
-              bool splitBackward, const Target &target)
+              bool splitBackward, bool forwardsFirst, const Target &target)
       : module(module), symbols(module), layout(layout),
-        splitBackward(splitBackward), target(target) {}
+        splitBackward(splitBackward), forwardsFirst(forwardsFirst),
+        target(target) {}
 
   LogicalResult run() {
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
@@ -90,6 +91,8 @@ public:
                      builder.getI64IntegerAttr(layout.chunks));
     if (splitBackward)
       graph->setAttr(sharding::splitBackwardAttr, builder.getUnitAttr());
+    if (forwardsFirst)
+      graph->setAttr(sharding::forwardsFirstAttr, builder.getUnitAttr());
     return placeUnits();
   }
 
@@ -105,8 +108,10 @@ private:
     if (!bytes || layout.chunks > 1 || !fastest.problem.empty())
       return fastest;
     pipeline::StageProblem limited = problem;
-    if (failed(schedule::limitStages(module, calls, target, bytes.getInt(),
-                                     splitBackward, limited)))
+    if (failed(schedule::limitStages(
+            module, calls, target, bytes.getInt(),
+            plan::scheduleOf(splitBackward, layout.chunks, forwardsFirst),
+            limited)))
       return failure();
     pipeline::StageCut cut = pipeline::cutStages(limited);
     if (!cut.problem.empty() || cut.begins == fastest.begins)
@@ -297,7 +302,7 @@ private:
   mlir::ModuleOp module;
   SymbolTable symbols;
   const plan::ChunkLayout layout;
-  const bool splitBackward;
+  const bool splitBackward, forwardsFirst;
   const Target &target;
   std::string memoryWhy; // what memory changed
   aten::Device device = aten::Device::Cpu;
@@ -316,11 +321,12 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
     if (stages <= 1)
       return;
     int chunks = 1;
-    bool splitBackward = false;
+    bool splitBackward = false, forwardsFirst = false;
     if (auto request = sharding::findRequest(module, "pipeline")) {
       if (auto asked = request.getValue().getAs<IntegerAttr>("chunks"))
         chunks = static_cast<int>(asked.getInt());
       splitBackward = request.getValue().contains("split_backward");
+      forwardsFirst = request.getValue().contains("forwards_first");
     }
     const plan::ChunkLayout layout(static_cast<int>(stages), chunks,
                                    plan::scheduleOf(splitBackward, chunks));
@@ -334,7 +340,9 @@ struct CutStagesPass : accel::impl::CutStagesPassBase<CutStagesPass> {
       module.emitError("cut-stages knows no target '") << name << "'";
       return signalPassFailure();
     }
-    if (failed(StageCutter(module, layout, splitBackward, *machine).run()))
+    if (failed(
+            StageCutter(module, layout, splitBackward, forwardsFirst, *machine)
+                .run()))
       return signalPassFailure();
   }
 };

@@ -162,16 +162,15 @@ private:
 
 LogicalResult limitStages(mlir::ModuleOp module,
                           ArrayRef<sharding::CallOp> calls,
-                          const Target &target, int64_t budget,
-                          bool splitBackward, pipeline::StageProblem &problem) {
+                          const Target &target, int64_t budget, StringRef kind,
+                          pipeline::StageProblem &problem) {
   auto accumulation =
       sharding::findOnly<sharding::JobOp>(module).getAccumulationAttr();
   StageMemory memory(module, calls);
   if (failed(memory.fill(module, problem)))
     return failure();
   pipeline::Problem schedule;
-  schedule.kind =
-      splitBackward ? pipeline::Kind::ZbH1 : pipeline::Kind::OneFOneB;
+  schedule.kind = pipeline::findKind(kind.str())->kind;
   schedule.stages = static_cast<int>(problem.stages.size());
   schedule.microBatches =
       accumulation ? static_cast<int>(accumulation.getSteps()) : 1;

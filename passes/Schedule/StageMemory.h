@@ -25,7 +25,7 @@ namespace accel::schedule {
 mlir::LogicalResult limitStages(mlir::ModuleOp module,
                                 llvm::ArrayRef<sharding::CallOp> calls,
                                 const Target &target, int64_t budget,
-                                bool splitBackward,
+                                llvm::StringRef schedule,
                                 pipeline::StageProblem &problem);
 
 } // namespace accel::schedule

@@ -18,11 +18,14 @@
 namespace accel::plan {
 
 inline constexpr const char *oneFOneB = "1f1b";
+inline constexpr const char *allForwardsFirst = "gpipe";
 inline constexpr const char *interleaved1F1B = "interleaved-1f1b";
 inline constexpr const char *zeroBubbleV = "zb-v";
 
-/// The schedule of stages with so many chunks each.
-const char *scheduleOf(bool splitBackward, int64_t chunks);
+/// The schedule of stages with so many chunks each. `forwardsFirst`: all of
+/// them before the first backward, of one chunk.
+const char *scheduleOf(bool splitBackward, int64_t chunks,
+                       bool forwardsFirst = false);
 /// Its backward is in two parts.
 bool splitsBackward(const std::string &schedule);
 

@@ -246,7 +246,9 @@ const std::vector<Part> &partsBy(const std::string &schedule) {
                                        : twoParts;
 }
 
-const char *scheduleOf(bool splitBackward, int64_t chunks) {
+const char *scheduleOf(bool splitBackward, int64_t chunks, bool forwardsFirst) {
+  if (forwardsFirst)
+    return allForwardsFirst;
   if (splitBackward)
     return chunks > 1 ? zeroBubbleV : zeroBubbleH1;
   return chunks > 1 ? interleaved1F1B : oneFOneB;

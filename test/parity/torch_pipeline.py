@@ -1,7 +1,7 @@
-"""torch.distributed.pipelining's Schedule1F1B, ScheduleInterleaved1F1B where a rank
-has several stages, ScheduleInterleavedZeroBubble for zb-h1 or ScheduleZBVZeroBubble
-for zb-v, for Llama of transformers over Gloo: layers [begin, end) of the model in
-each stage.
+"""torch.distributed.pipelining's Schedule1F1B, ScheduleGPipe for gpipe,
+ScheduleInterleaved1F1B where a rank has several stages, ScheduleInterleavedZeroBubble
+for zb-h1 or ScheduleZBVZeroBubble for zb-v, for Llama of transformers over Gloo:
+layers [begin, end) of the model in each stage.
 
   torch_pipeline.py JOB.yaml --log LOG --begins 0,4 [--steps N]
                     [--count-memory LIBRARY]
@@ -39,6 +39,7 @@ def train(job_path, log_path, begins, steps=0, count_memory=None):
     import transformers
     import yaml
     from torch.distributed.pipelining import (PipelineStage, Schedule1F1B,
+                                              ScheduleGPipe,
                                               ScheduleInterleaved1F1B,
                                               ScheduleInterleavedZeroBubble,
                                               ScheduleZBVZeroBubble)
@@ -93,6 +94,8 @@ def train(job_path, log_path, begins, steps=0, count_memory=None):
         schedule = ScheduleZBVZeroBubble(stages, parts, loss_of)
     elif by == "zb-h1":
         schedule = ScheduleInterleavedZeroBubble(stages, parts, loss_of)
+    elif by == "gpipe":
+        schedule = ScheduleGPipe(stages[0], parts, loss_of)
     elif len(stages) == 1:
         schedule = Schedule1F1B(stages[0], parts, loss_of)
     else:

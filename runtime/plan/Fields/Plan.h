@@ -14,8 +14,8 @@
 namespace accel::plan {
 
 inline constexpr const char *deviceNames[] = {"cpu", "cuda"};
-inline constexpr const char *scheduleNames[] = {"1f1b", "interleaved-1f1b",
-                                                "zb-h1", "zb-v"};
+inline constexpr const char *scheduleNames[] = {
+    "1f1b", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v"};
 
 template <typename V> void fields(V &v, Of<V, Breakdown> &breakdown) {
   v.about("breakdown", "Bytes at the peak; sums to peak_bytes");

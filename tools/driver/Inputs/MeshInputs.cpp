@@ -133,6 +133,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   if (titan && *chunks > 1)
     return refuse("of several chunks a stage under torchtitan",
                   "leave pipeline_chunks out, or plan for accel-run");
+  if (titan && (*inputs.job.forwardsFirst || *inputs.job.splitBackward))
+    return refuse("by another schedule than 1f1b under torchtitan",
+                  "leave pipeline out, or plan for accel-run");
   if (*chunks > 1) {
     pipeline::Problem problem;
     problem.kind =
@@ -255,14 +258,18 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
   }
   const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
   const Setting<bool> &split = inputs.job.splitBackward;
-  if (mesh->size("pp") <= 1 && (*split || *chunks > 1)) {
+  const Setting<bool> &first = inputs.job.forwardsFirst;
+  if (mesh->size("pp") <= 1 && (*split || *first || *chunks > 1)) {
     const std::string needs =
-        std::string(plan::scheduleOf(*split, *chunks)) + " needs stages";
+        std::string(plan::scheduleOf(*split, *chunks, *first)) +
+        " needs stages";
     const std::string fix = "write pp above 1 in mesh, or leave pipeline out";
-    engine.report(*split ? diagnosticAt(split, Severity::Error, "invalid-value",
+    engine.report(*first ? diagnosticAt(first, Severity::Error, "invalid-value",
                                         needs, fix)
-                         : diagnosticAt(chunks, Severity::Error,
-                                        "invalid-value", needs, fix));
+                  : *split ? diagnosticAt(split, Severity::Error,
+                                          "invalid-value", needs, fix)
+                           : diagnosticAt(chunks, Severity::Error,
+                                          "invalid-value", needs, fix));
   }
   const Setting<double> &imbalance = inputs.job.expertImbalance;
   if (mesh->size(plan::expertAxis) <= 1) {
