@@ -178,6 +178,33 @@ std::vector<int> countFrames(const Problem &problem, const Schedule &schedule) {
   return most;
 }
 
+std::vector<std::vector<std::vector<int>>> momentsOf(const Problem &problem,
+                                                     const Schedule &schedule) {
+  std::vector<std::vector<std::vector<int>>> result;
+  for (const std::vector<Action> &order : schedule.ranks) {
+    std::vector<std::vector<int>> &most = result.emplace_back();
+    std::vector<int> now(problem.stages, 0);
+    for (const Action &action : order) {
+      if (action.pass != Pass::Forward) {
+        now[action.stage] -= action.pass != Pass::BackwardInput;
+        continue;
+      }
+      ++now[action.stage];
+      auto within = [](const std::vector<int> &a, const std::vector<int> &b) {
+        return std::equal(a.begin(), a.end(), b.begin(),
+                          [](int one, int other) { return one <= other; });
+      };
+      if (std::any_of(most.begin(), most.end(),
+                      [&](const auto &moment) { return within(now, moment); }))
+        continue;
+      std::erase_if(most,
+                    [&](const auto &moment) { return within(moment, now); });
+      most.push_back(now);
+    }
+  }
+  return result;
+}
+
 Schedule makeSchedule(const Problem &problem) {
   Schedule schedule;
   for (int rank = 0; rank < problem.ranks(); ++rank)

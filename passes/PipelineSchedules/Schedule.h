@@ -93,6 +93,11 @@ Schedule makeSchedule(const Problem &problem);
 /// backward, or of its weights' part.
 std::vector<int> countFrames(const Problem &problem, const Schedule &schedule);
 
+/// By rank: how many frames each stage has at once, by stage, at those moments
+/// of the order at which no other moment has as many of all stages.
+std::vector<std::vector<std::vector<int>>> momentsOf(const Problem &problem,
+                                                     const Schedule &schedule);
+
 } // namespace accel::pipeline
 
 #endif // ACCEL_PASSES_PIPELINESCHEDULES_SCHEDULE_H

@@ -31,6 +31,10 @@ public:
     return held[end] - held[begin] +
            problem.stages[stage].frames * (perFrame[end] - perFrame[begin]);
   }
+  int64_t heldOf(int begin, int end) const { return held[end] - held[begin]; }
+  int64_t perFrameOf(int begin, int end) const {
+    return perFrame[end] - perFrame[begin];
+  }
   bool fits(int stage, int begin, int end) const {
     return bytesOf(stage, begin, end) <= problem.stages[stage].bytes;
   }
@@ -42,8 +46,8 @@ private:
 };
 
 /// The cut whose stages cost least together by `together` (of what the stages
-/// before cost, and this one), each at most `limit` seconds; the earliest of
-/// several. {} if there is none.
+/// before cost, and the seconds and bytes of this one), each at most `limit`
+/// seconds; the earliest of several. {} if there is none.
 template <typename Together>
 std::vector<int> cheapest(const StageProblem &problem, const Ranges &ranges,
                           double limit, Together together) {
@@ -61,7 +65,9 @@ std::vector<int> cheapest(const StageProblem &problem, const Ranges &ranges,
         if (before[begin] == infinite || seconds > limit ||
             !ranges.fits(stage, begin, end))
           continue;
-        const double cost = together(before[begin], seconds);
+        const double cost =
+            together(before[begin], seconds,
+                     static_cast<double>(ranges.bytesOf(stage, begin, end)));
         if (cost < upTo[end]) {
           upTo[end] = cost;
           begins[stage][end] = begin;
@@ -88,10 +94,54 @@ double slowest(const Ranges &ranges, const std::vector<int> &begins,
   return seconds;
 }
 
-/// What the slowest rank computes of a micro-batch, then the slowest stage, and
-/// how unlike ranks are.
-std::array<double, 3> paceOf(const StageProblem &problem, const Ranges &ranges,
-                             const std::vector<int> &begins, int calls) {
+/// What a rank's stages hold together, at most.
+int64_t rankBytes(const StageProblem &problem, const Ranges &ranges,
+                  const std::vector<int> &begins, int rank) {
+  const int stages = static_cast<int>(begins.size());
+  const int calls = static_cast<int>(problem.calls.size());
+  std::vector<int> frames(stages);
+  for (int stage = 0; stage < stages; ++stage)
+    frames[stage] = problem.stages[stage].frames;
+  const std::vector<std::vector<int>> all = {frames};
+  const auto &moments = problem.moments.empty() ? all : problem.moments[rank];
+  int64_t most = 0;
+  for (const std::vector<int> &moment : moments) {
+    int64_t bytes = 0;
+    for (int stage = 0; stage < stages; ++stage) {
+      const int end = stage + 1 < stages ? begins[stage + 1] : calls;
+      if (problem.ranks[stage] == rank)
+        bytes += ranges.heldOf(begins[stage], end) +
+                 moment[stage] * ranges.perFrameOf(begins[stage], end);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+/// By how much ranks are over their bytes, all together.
+double excessOf(const StageProblem &problem, const Ranges &ranges,
+                const std::vector<int> &begins) {
+  double excess = 0;
+  std::vector<bool> seen(problem.stages.size());
+  for (size_t stage = 0; stage < begins.size(); ++stage) {
+    const int rank = problem.ranks[stage];
+    if (seen[rank] ||
+        problem.stages[stage].bytes == std::numeric_limits<int64_t>::max())
+      continue;
+    seen[rank] = true;
+    excess += std::max<double>(
+        0, static_cast<double>(rankBytes(problem, ranges, begins, rank) -
+                               problem.stages[stage].bytes));
+  }
+  return excess;
+}
+
+using Pace = std::array<double, 4>;
+
+/// What ranks hold above their bytes, what the slowest rank computes of a
+/// micro-batch, then the slowest stage, and how unlike ranks are.
+Pace paceOf(const StageProblem &problem, const Ranges &ranges,
+            const std::vector<int> &begins, int calls) {
   std::vector<double> seconds(problem.stages.size());
   for (size_t stage = 0; stage < begins.size(); ++stage)
     seconds[problem.ranks[stage]] += ranges.secondsOf(
@@ -99,12 +149,13 @@ std::array<double, 3> paceOf(const StageProblem &problem, const Ranges &ranges,
   double squares = 0;
   for (double one : seconds)
     squares += one * one;
-  return {*std::max_element(seconds.begin(), seconds.end()),
+  return {excessOf(problem, ranges, begins),
+          *std::max_element(seconds.begin(), seconds.end()),
           slowest(ranges, begins, calls), squares};
 }
 
 /// Sums of the same seconds differ by rounding.
-bool isLess(const std::array<double, 3> &a, const std::array<double, 3> &b) {
+bool isLess(const Pace &a, const Pace &b) {
   for (size_t i = 0; i < a.size(); ++i)
     if (std::abs(a[i] - b[i]) > 1e-9 * b[i])
       return a[i] < b[i];
@@ -113,8 +164,8 @@ bool isLess(const std::array<double, 3> &a, const std::array<double, 3> &b) {
 
 /// A rank of several stages keeps others waiting by what they take together:
 /// moves calls from stage to stage, those between the two along with them, as
-/// long as that makes the slowest rank faster.
-void evenRanks(const StageProblem &problem, const Ranges &ranges,
+/// long as that makes ranks fit their bytes, or the slowest rank faster.
+Pace evenRanks(const StageProblem &problem, const Ranges &ranges,
                std::vector<int> &begins, int calls) {
   const int stages = static_cast<int>(begins.size());
   auto isCut = [&](const std::vector<int> &cut) {
@@ -125,7 +176,7 @@ void evenRanks(const StageProblem &problem, const Ranges &ranges,
     }
     return true;
   };
-  std::array<double, 3> best = paceOf(problem, ranges, begins, calls);
+  Pace best = paceOf(problem, ranges, begins, calls);
   for (bool moved = true; moved;) {
     moved = false;
     const std::vector<int> from = begins;
@@ -145,6 +196,7 @@ void evenRanks(const StageProblem &problem, const Ranges &ranges,
           }
         }
   }
+  return best;
 }
 
 std::string stagesOf(size_t n) {
@@ -190,22 +242,37 @@ StageCut cutStages(const StageProblem &problem) {
                   std::to_string(problem.stages.size());
     return cut;
   }
-  cut.begins =
-      cheapest(problem, ranges, infinite, [](double before, double seconds) {
-        return std::max(before, seconds);
-      });
+  cut.begins = cheapest(problem, ranges, infinite,
+                        [](double before, double seconds, double /*bytes*/) {
+                          return std::max(before, seconds);
+                        });
   if (cut.begins.empty()) {
     cut.problem = whyNone(problem, ranges);
     return cut;
   }
   cut.seconds = slowest(ranges, cut.begins, calls);
   // The same pace, stages most alike.
-  cut.begins =
-      cheapest(problem, ranges, cut.seconds, [](double before, double seconds) {
-        return before + seconds * seconds;
-      });
+  cut.begins = cheapest(problem, ranges, cut.seconds,
+                        [](double before, double seconds, double /*bytes*/) {
+                          return before + seconds * seconds;
+                        });
   if (!problem.ranks.empty()) {
-    evenRanks(problem, ranges, cut.begins, calls);
+    Pace pace = evenRanks(problem, ranges, cut.begins, calls);
+    // Ranks that do not fit may from where all hold alike.
+    if (pace.front() > 0) {
+      std::vector<int> even =
+          cheapest(problem, ranges, infinite,
+                   [](double before, double /*seconds*/, double bytes) {
+                     return before + bytes * bytes;
+                   });
+      if (const Pace other = evenRanks(problem, ranges, even, calls);
+          isLess(other, pace)) {
+        pace = other;
+        cut.begins = std::move(even);
+      }
+    }
+    if (pace.front() > 0)
+      cut.problem = whyNone(problem, ranges);
     cut.seconds = slowest(ranges, cut.begins, calls);
   }
   return cut;
@@ -239,6 +306,14 @@ std::string verify(const StageProblem &problem, const StageCut &cut) {
              std::to_string(ranges.bytesOf(at, begin, end)) +
              " bytes, it has " + std::to_string(problem.stages[stage].bytes);
   }
+  if (!problem.ranks.empty() && excessOf(problem, ranges, cut.begins) > 0)
+    for (size_t stage = 0; stage < cut.begins.size(); ++stage)
+      if (const int64_t bytes =
+              rankBytes(problem, ranges, cut.begins, problem.ranks[stage]);
+          bytes > problem.stages[stage].bytes)
+        return "rank " + std::to_string(problem.ranks[stage]) + " holds " +
+               std::to_string(bytes) + " bytes, it has " +
+               std::to_string(problem.stages[stage].bytes);
   if (cut.seconds != slowest(ranges, cut.begins, calls))
     return "the slowest stage takes " +
            std::to_string(slowest(ranges, cut.begins, calls)) + " s, not " +

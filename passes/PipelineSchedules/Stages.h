@@ -35,8 +35,13 @@ struct StageProblem {
   std::vector<Call> calls;
   std::vector<Limit> stages;
   /// The rank of each stage, where ranks have several: what they compute
-  /// together should be alike too. Empty: each has a rank of its own.
+  /// together should be alike too, and fit its bytes, which each of its stages
+  /// has as its own. Empty: each has a rank of its own.
   std::vector<int> ranks;
+  /// By rank of several stages: the micro-batches in flight at once, by stage,
+  /// of those moments that are above no other's (momentsOf). Empty: those of
+  /// `stages` all at once.
+  std::vector<std::vector<std::vector<int>>> moments;
   /// The user's cut, as StageCut::begins; it is taken if it is one. Empty:
   /// the solver cuts.
   std::vector<int> begins;

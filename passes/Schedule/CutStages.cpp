@@ -97,15 +97,15 @@ public:
   }
 
 private:
-  /// The fastest cut whose stages have room on their devices, where chunks do
-  /// not share one; the fastest of all where none has.
+  /// The fastest cut whose stages have room on their devices, with all of their
+  /// chunks; the fastest of all where none has.
   FailureOr<pipeline::StageCut>
   cutWithinMemory(const pipeline::StageProblem &problem) {
     pipeline::StageCut fastest = pipeline::cutStages(problem);
     auto request = sharding::findRequest(module, "stage_memory");
     auto bytes =
         request ? request.getValue().getAs<IntegerAttr>("bytes") : nullptr;
-    if (!bytes || layout.chunks > 1 || !fastest.problem.empty())
+    if (!bytes || !fastest.problem.empty())
       return fastest;
     pipeline::StageProblem limited = problem;
     if (failed(schedule::limitStages(

@@ -12,6 +12,7 @@
 #include "runtime/plan/Timeline.h"
 #include "runtime/plan/UpdateLayout.h"
 
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <algorithm>
@@ -174,8 +175,16 @@ LogicalResult limitStages(mlir::ModuleOp module,
   schedule.stages = static_cast<int>(problem.stages.size());
   schedule.microBatches =
       accumulation ? static_cast<int>(accumulation.getSteps()) : 1;
-  const std::vector<int> frames =
-      pipeline::countFrames(schedule, pipeline::makeSchedule(schedule));
+  const auto ranks =
+      llvm::SmallSet<int, 8>(problem.ranks.begin(), problem.ranks.end());
+  if (!ranks.empty())
+    schedule.chunks = schedule.stages / static_cast<int>(ranks.size());
+  if (std::string why = pipeline::check(schedule); !why.empty())
+    return module.emitError("no order of the stages: ") << why;
+  const pipeline::Schedule order = pipeline::makeSchedule(schedule);
+  const std::vector<int> frames = pipeline::countFrames(schedule, order);
+  if (!ranks.empty())
+    problem.moments = pipeline::momentsOf(schedule, order);
   // Tensors of which the allocator's segments fill the device.
   const int64_t device = budget - target.contextBytes;
   if (device <= 0)

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/PipelineSchedules/Schedule.h"
 #include "passes/PipelineSchedules/Stages.h"
 
 #include <gtest/gtest.h>
@@ -114,6 +115,85 @@ TEST(PipelineStages, RanksOfSeveralStagesAreAlike) {
     calls[problem.ranks[stage]] +=
         (stage < 7 ? cut.begins[stage + 1] : 12) - cut.begins[stage];
   EXPECT_EQ(calls, std::vector<int>(4, 3));
+}
+
+/// The oracle for ranks of several stages: some cut fits each rank.
+bool fitsSomehow(const StageProblem &problem, std::vector<int> begins = {0}) {
+  const int calls = static_cast<int>(problem.calls.size());
+  if (begins.size() < problem.stages.size()) {
+    for (int next = begins.back() + 1; next < calls; ++next) {
+      begins.push_back(next);
+      if (fitsSomehow(problem, begins))
+        return true;
+      begins.pop_back();
+    }
+    return false;
+  }
+  begins.push_back(calls);
+  for (size_t rank = 0; rank < problem.moments.size(); ++rank)
+    for (const std::vector<int> &moment : problem.moments[rank]) {
+      int64_t bytes = 0;
+      for (size_t stage = 0; stage < problem.stages.size(); ++stage)
+        for (int call = begins[stage]; call < begins[stage + 1]; ++call)
+          if (problem.ranks[stage] == static_cast<int>(rank))
+            bytes += problem.calls[call].heldBytes +
+                     moment[stage] * problem.calls[call].perFrameBytes;
+      if (bytes > problem.stages[rank].bytes)
+        return false;
+    }
+  return true;
+}
+
+// What a rank's stages hold together fits the rank, by every schedule that
+// gives it several.
+TEST(PipelineStages, RanksOfSeveralStagesFitTheirMemory) {
+  std::mt19937 random(5);
+  int fits = 0, none = 0, missed = 0;
+  for (int round = 0; round < 300; ++round) {
+    const bool returns = random() % 2;
+    Problem schedule{returns ? Kind::ZbV : Kind::Interleaved, 4, 2, 4};
+    StageProblem problem;
+    const int calls = 5 + static_cast<int>(random() % 6);
+    for (int i = 0; i < calls; ++i)
+      problem.calls.push_back({"c", double(1 + random() % 9),
+                               int64_t(random() % 20), int64_t(random() % 8)});
+    const Schedule order = makeSchedule(schedule);
+    problem.moments = momentsOf(schedule, order);
+    const int64_t bytes = 30 + random() % 160;
+    for (int stage = 0; stage < 4; ++stage) {
+      problem.stages.push_back({order.frames[stage], bytes});
+      problem.ranks.push_back(schedule.rankOf(stage));
+    }
+    const StageCut cut = cutStages(problem);
+    if (!fitsSomehow(problem)) {
+      EXPECT_NE(cut.problem, "");
+      ++none;
+    } else if (cut.problem.empty()) {
+      EXPECT_EQ(verify(problem, cut), "");
+      ++fits;
+    } else {
+      ++missed;
+    }
+  }
+  EXPECT_GT(fits, 100);
+  EXPECT_GT(none, 30);
+  EXPECT_EQ(missed, 0);
+}
+
+// A rank's moments have frames of its own stages alone, by zb-v 2 p of them at
+// most.
+TEST(PipelineStages, MomentsOfARank) {
+  const Problem problem{Kind::ZbV, 4, 2, 3};
+  const auto moments = momentsOf(problem, makeSchedule(problem));
+  ASSERT_EQ(moments.size(), 2U);
+  for (size_t rank = 0; rank < 2; ++rank)
+    for (const std::vector<int> &moment : moments[rank])
+      for (int stage = 0; stage < 4; ++stage)
+        if (problem.rankOf(stage) != static_cast<int>(rank))
+          EXPECT_EQ(moment[stage], 0);
+  for (const auto &rank : moments)
+    for (const std::vector<int> &moment : rank)
+      EXPECT_LE(moment[0] + moment[1] + moment[2] + moment[3], 4);
 }
 
 // 1F1B's first stage has more frames than its last, and so fewer blocks.
