@@ -28,6 +28,7 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
     stage read is an error. One with `split_backward` marks the graph with
     `sharding.split_backward`; of two chunks the second ones are then in the
     opposite order of the stages (zb-v).
+    `forwards_first` marks it with `sharding.forwards_first` (gpipe).
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
