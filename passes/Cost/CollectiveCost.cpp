@@ -54,19 +54,61 @@ double pass(const Protocol &p, const Group &group, double bytes) {
              : p.insideStart + p.insideHop + bytes / p.inside;
 }
 
+/// Each rank has a part for every other and sends it over the link between
+/// them: those of other nodes over the rank's own (sends and receives of NCCL
+/// do not share the links of a node's ranks).
+double exchange(const Protocol &p, const Group &group, double bytes) {
+  const double outside = group.ranks - group.inNode;
+  const double nodes = std::ceil(group.ranks / group.inNode);
+  double seconds = p.insideStart,
+         moving = (group.inNode - 1) / group.ranks * bytes / p.inside;
+  if (nodes > 1) {
+    seconds = std::max(seconds, p.betweenStart);
+    moving = std::max(moving, outside / group.ranks * bytes / p.between);
+  }
+  return seconds + (group.ranks - nodes) * p.insideHop +
+         (nodes - 1) * p.betweenHop + moving;
+}
+
+/// Bytes of `bytes` that the links of a node send to others in an all-reduce
+/// over a double binary tree of nodes: each byte up and down, but that of two
+/// nodes each is the root of one tree, which it only sends down.
+double crossingBytes(double nodes, double bytes) {
+  return nodes > 2 ? 2 * bytes : nodes > 1 ? bytes : 0;
+}
+
 /// An all-reduce over a double binary tree between nodes and chains inside
 /// them: up and down, every byte twice over each link.
 double tree(const Target &target, const Group &group, double bytes) {
   const double nodes = std::ceil(group.ranks / group.inNode);
   const Link &inside = target.insideNode, &between = target.betweenNodes;
-  double seconds = inside.latencySeconds, bandwidth = inside.bytesPerSecond;
+  double seconds = inside.latencySeconds;
+  double moving = group.inNode > 1 ? 2 * bytes / inside.bytesPerSecond : 0;
   if (nodes > 1) {
     seconds = std::max(seconds, between.latencySeconds);
-    bandwidth = std::min(bandwidth, between.bytesPerSecond * group.inNode);
+    moving = std::max(moving, crossingBytes(nodes, bytes) /
+                                  (between.bytesPerSecond * group.inNode));
   }
-  return seconds +
-         2 * (bytes / bandwidth + (group.inNode - 1) * inside.treeHopSeconds +
+  return seconds + moving +
+         2 * ((group.inNode - 1) * inside.treeHopSeconds +
               std::log2(nodes) * between.treeHopSeconds);
+}
+
+/// The same where the switch of a node sums and copies (NVLS, NVLSTree): each
+/// rank reads its part of the sum, which the switch makes of what all of them
+/// send, and writes it once, so that a link carries the buffer and one part
+/// each way. Between nodes each rank's part goes over a tree.
+double inSwitch(const Target &target, const Group &group, double bytes) {
+  const double nodes = std::ceil(group.ranks / group.inNode);
+  const Link &inside = target.insideNode, &between = target.betweenNodes;
+  const SwitchReduction &sums = inside.switchReduction;
+  double moving = (1 + 1 / group.inNode) * bytes /
+                  (inside.bytesPerSecond * sums.efficiency);
+  if (nodes > 1)
+    moving = std::max(moving, crossingBytes(nodes, bytes) /
+                                  (between.bytesPerSecond * group.inNode));
+  return sums.latencySeconds + moving +
+         2 * std::log2(nodes) * between.treeHopSeconds;
 }
 
 /// That accel-run --fit has measured, if it has.
@@ -102,7 +144,9 @@ double collectiveSeconds(const Target &target, Collective kind,
   const Link &inside = target.insideNode, &between = target.betweenNodes;
   auto by = [&](const Protocol &protocol) {
     return kind == Collective::Permute ? pass(protocol, group, bytes)
-                                       : ring(protocol, group, rounds, bytes);
+           : kind == Collective::AllToAll
+               ? exchange(protocol, group, bytes)
+               : ring(protocol, group, rounds, bytes);
   };
   double seconds =
       by({inside.bytesPerSecond, between.bytesPerSecond, inside.latencySeconds,
@@ -115,6 +159,9 @@ double collectiveSeconds(const Target &target, Collective kind,
   if (kind == Collective::AllReduce && inside.treeHopSeconds > 0 &&
       between.treeHopSeconds > 0)
     seconds = std::min(seconds, tree(target, group, bytes));
+  if (kind == Collective::AllReduce && group.inNode > 1 &&
+      inside.switchReduction.efficiency > 0 && between.treeHopSeconds > 0)
+    seconds = std::min(seconds, inSwitch(target, group, bytes));
   return seconds;
 }
 

@@ -279,12 +279,19 @@ void Reader::link(const yaml::Node &parent, const char *key, Link &link) {
   const std::string path = std::string("links.") + key;
   const yaml::Node *node = parent.find(key);
   if (!mapping(node, path, {"bandwidth", "latency", "hop"},
-               {"tree_hop", "short_messages", "source"}))
+               {"tree_hop", "short_messages", "switch_reduction", "source"}))
     return;
   link.bytesPerSecond = inner(*node, path, "bandwidth", 1, 1e18);
   link.latencySeconds = inner(*node, path, "latency", 0, 10);
   link.hopSeconds = inner(*node, path, "hop", 0, 10);
   link.treeHopSeconds = inner(*node, path, "tree_hop", 0, 10);
+  if (const yaml::Node *sums = node->find("switch_reduction")) {
+    const std::string at = join(path, "switch_reduction");
+    if (mapping(sums, at, {"efficiency", "latency"}, {"source"})) {
+      link.switchReduction.efficiency = inner(*sums, at, "efficiency", 0, 1);
+      link.switchReduction.latencySeconds = inner(*sums, at, "latency", 0, 10);
+    }
+  }
   const yaml::Node *brief = node->find("short_messages");
   const std::string below = join(path, "short_messages");
   if (!brief ||

@@ -55,6 +55,13 @@ struct ShortMessages {
   bool operator==(const ShortMessages &) const = default;
 };
 
+/// Sums that a node's switch makes (NVLink SHARP, NCCL's algorithm NVLS).
+struct SwitchReduction {
+  double efficiency = 0;     // of Link::bytesPerSecond; 0: there is none
+  double latencySeconds = 0; // of a collective, whatever its size and ranks
+  bool operator==(const SwitchReduction &) const = default;
+};
+
 /// A way between ranks.
 struct Link {
   double bytesPerSecond = 0; // attained, per direction and rank
@@ -62,6 +69,7 @@ struct Link {
   double hopSeconds = 0;     // of each step of a ring
   double treeHopSeconds = 0; // of each level of a tree; 0: no trees
   ShortMessages shortMessages;
+  SwitchReduction switchReduction; // inside nodes
   bool operator==(const Link &) const = default;
 };
 
