@@ -46,11 +46,12 @@ LogicalResult InflightType::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// The sharding dialect's collectives that ask nothing of the host.
+/// The sharding dialect's collectives.
 static bool canStart(Operation *op) {
   return llvm::is_contained({"sharding.all_reduce", "sharding.all_gather",
                              "sharding.reduce_scatter", "sharding.all_to_all",
-                             "sharding.permute"},
+                             "sharding.permute", "sharding.dispatch",
+                             "sharding.combine"},
                             op->getName().getStringRef());
 }
 
@@ -64,8 +65,8 @@ LogicalResult ScheduleDialect::verifyOperationAttribute(Operation *op,
   if (!canStart(op))
     return op->emitOpError()
            << "cannot be awaited later; " << startAttr
-           << " is for all_reduce, all_gather, reduce_scatter, all_to_all and "
-              "permute of the sharding dialect";
+           << " is for all_reduce, all_gather, reduce_scatter, all_to_all, "
+              "permute, dispatch and combine of the sharding dialect";
   if (!op->hasOneUse() || !isa<AwaitExchangeOp>(*op->user_begin()))
     return op->emitOpError() << "is started, and something else than one "
                                 "schedule.await_exchange reads it";
@@ -79,10 +80,12 @@ LogicalResult AwaitExchangeOp::verify() {
                          << " makes";
   if (start->getBlock() != (*this)->getBlock())
     return emitOpError() << "awaits an exchange of another block";
-  if (getValue() ? getValue() != start->getOperand(0)
-                 : start->getName().getStringRef() != "sharding.all_reduce")
+  const bool ofCopy =
+      llvm::is_contained({"sharding.all_reduce", "sharding.combine"},
+                         start->getName().getStringRef());
+  if (getValue() ? getValue() != start->getOperand(0) : !ofCopy)
     return emitOpError() << "must name the value that the exchange reads, "
-                            "unless it is an all_reduce";
+                            "unless it is an all_reduce or a combine";
   return success();
 }
 

@@ -264,8 +264,6 @@ private:
     plan::Instruction &instruction =
         addInstruction(name, std::move(*args), aten::modulePath(op->getLoc()));
     instruction.results = {addSlot(op->getResult(0))};
-    if (starts)
-      return addBuffers(op, instruction);
     // Copies of what the rank has; a collective's seconds are ExchangeCost.h's.
     if (isa<sharding::SliceOp, sharding::FirstRankOp>(op))
       instruction.movedBytes =
@@ -278,6 +276,8 @@ private:
     if (auto combine = dyn_cast<sharding::CombineOp>(op))
       instruction.movedBytes =
           2.0 * aten::tensorBytes(combine.getResult().getType());
+    if (starts)
+      return addBuffers(op, instruction);
     instruction.workspaceBytes = exchangeWorkspace(op);
     return success();
   }

@@ -49,7 +49,8 @@ constexpr double leastGain = 1e-3;
 bool mayStart(Operation *op) {
   return isa<sharding::AllReduceOp, sharding::AllGatherOp,
              sharding::ReduceScatterOp, sharding::AllToAllOp,
-             sharding::PermuteOp>(op) &&
+             sharding::PermuteOp, sharding::DispatchOp, sharding::CombineOp>(
+             op) &&
          !op->use_empty();
 }
 
@@ -305,8 +306,9 @@ private:
           << (beside.operators == 1 ? "" : "s") << " of "
           << llvm::format("%.3g", 1e3 * beside.seconds) << " ms";
       op->setAttr(schedule::startAttr, builder.getStringAttr(why));
-      Value value =
-          isa<sharding::AllReduceOp>(op) ? Value() : op->getOperand(0);
+      Value value = isa<sharding::AllReduceOp, sharding::CombineOp>(op)
+                        ? Value() // it reads a copy
+                        : op->getOperand(0);
       auto await = schedule::AwaitExchangeOp::create(builder, op->getLoc(),
                                                      op->getResult(0).getType(),
                                                      op->getResult(0), value);

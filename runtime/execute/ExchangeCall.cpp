@@ -159,7 +159,8 @@ at::Tensor ExchangeCall::run(const at::Tensor &value, const at::Tensor &ends) {
 
 std::vector<at::Tensor> ExchangeCall::start(const at::Tensor &value,
                                             const std::vector<int64_t> &sizes,
-                                            const OnStream &onStream) {
+                                            const OnStream &onStream,
+                                            const at::Tensor &ends) {
   std::vector<at::Tensor> made = {resultOf(value)};
   for (int64_t size : sizes)
     made.push_back(at::empty({size}, value.options()));
@@ -170,6 +171,11 @@ std::vector<at::Tensor> ExchangeCall::start(const at::Tensor &value,
       exchange.kind == plan::ExchangeKind::ReduceScatter) {
     if (!flight.sent.is_same(flight.own))
       splitOf(flight).copy(flight.own, flight.sent, /*toWhole=*/false);
+  }
+  if (exchange.movesRows()) {
+    moving.emplace(rowsBy(ends));
+    if (exchange.kind == plan::ExchangeKind::Combine)
+      moving->unsort(flight.sent, flight.own);
   }
   onStream([&] {
     Allocator::Foreign libraries;
@@ -193,6 +199,10 @@ at::Tensor ExchangeCall::resultOf(const at::Tensor &value) const {
     shape[exchange.dim] /= ranks;
     shape[exchange.concat] *= ranks;
     break;
+  case plan::ExchangeKind::Dispatch:
+  case plan::ExchangeKind::Combine:
+    shape.front() = exchange.rows;
+    break;
   default:
     break;
   }
@@ -213,6 +223,11 @@ ExchangeCall::flightOf(const at::Tensor &value,
       value.is_contiguous() ? value : made.at(next++).view(value.sizes());
   if (exchange.kind == Kind::Permute)
     return flight;
+  if (exchange.movesRows()) {
+    (exchange.kind == Kind::Dispatch ? flight.received : flight.sent) =
+        made.at(next).view({-1, value.size(1)});
+    return flight;
+  }
   if (exchange.kind == Kind::AllToAll) {
     flight.sent = made.at(next++);
     flight.received = made.at(next);
@@ -240,6 +255,12 @@ ExchangeCall::Split ExchangeCall::splitOf(const Flight &flight) const {
 /// What was made for it is there; no other rank is waited for.
 void ExchangeCall::post(const Flight &flight) {
   using Kind = plan::ExchangeKind;
+  if (exchange.kind == Kind::Dispatch)
+    return postRows(flight.received, flight.own, moving->received(),
+                    moving->sent());
+  if (exchange.kind == Kind::Combine)
+    return postRows(flight.result, flight.sent, moving->sent(),
+                    moving->received());
   if (!group)
     return;
   if (exchange.kind == Kind::AllReduce) {
@@ -295,15 +316,18 @@ void ExchangeCall::postParts(const Flight &flight, const Split &split) {
 void ExchangeCall::finish(const at::Tensor &value,
                           const std::vector<at::Tensor> &made) {
   using Kind = plan::ExchangeKind;
+  if (exchange.kind == Kind::Combine) { // its value may be gone
+    wait();
+    moving.reset();
+    return;
+  }
   const Flight flight = flightOf(value, made);
   if (exchange.kind == Kind::ReduceScatter && group && device.is_cpu())
     return sumParts(flight, splitOf(flight));
-  {
-    Allocator::Foreign libraries;
-    for (Pending &each : pending)
-      each.wait();
-    pending.clear();
-  }
+  wait();
+  if (exchange.kind == Kind::Dispatch)
+    moving->sort(flight.result, flight.received);
+  moving.reset();
   if (exchange.kind == Kind::AllGather) {
     const Split split = splitOf(flight);
     if (!group)
@@ -319,6 +343,13 @@ void ExchangeCall::finish(const at::Tensor &value,
   } else if (!group && exchange.kind == Kind::Permute) {
     flight.result.copy_(flight.own);
   }
+}
+
+void ExchangeCall::wait() {
+  Allocator::Foreign libraries;
+  for (Pending &each : pending)
+    each.wait();
+  pending.clear();
 }
 
 /// Sums of one block while the next is on its way.
@@ -406,7 +437,8 @@ at::Tensor ExchangeCall::dispatch(const at::Tensor &value,
   const at::Tensor arrived = at::empty_like(result);
   const at::Tensor own = value.contiguous();
   const ExpertRows rows = rowsBy(ends);
-  exchangeRows(arrived, own, rows.received(), rows.sent());
+  postRows(arrived, own, rows.received(), rows.sent());
+  wait();
   rows.sort(result, arrived);
   return result;
 }
@@ -419,19 +451,21 @@ at::Tensor ExchangeCall::combine(const at::Tensor &value,
   const at::Tensor byRank = at::empty_like(own);
   const ExpertRows rows = rowsBy(ends);
   rows.unsort(byRank, own);
-  exchangeRows(result, byRank, rows.sent(), rows.received());
+  postRows(result, byRank, rows.sent(), rows.received());
+  wait();
   return result;
 }
 
+/// Of a copy, so that it keeps no bytes of the function alive.
 ExpertRows ExchangeCall::rowsBy(const at::Tensor &ends) const {
   Allocator::Foreign libraries;
-  return ExpertRows(ends, position);
+  return ExpertRows(device.is_cpu() ? ends.clone() : ends, position);
 }
 
 /// Whole rows: `received[i]` of them come from rank i, `sent[i]` go to it.
-void ExchangeCall::exchangeRows(const at::Tensor &to, const at::Tensor &from,
-                                const std::vector<int64_t> &received,
-                                const std::vector<int64_t> &sent) {
+void ExchangeCall::postRows(const at::Tensor &to, const at::Tensor &from,
+                            const std::vector<int64_t> &received,
+                            const std::vector<int64_t> &sent) {
   const int64_t features = from.size(1);
   auto elements = [&](const std::vector<int64_t> &rows) {
     std::vector<int64_t> result;
@@ -447,7 +481,7 @@ void ExchangeCall::exchangeRows(const at::Tensor &to, const at::Tensor &from,
   Allocator::Foreign libraries;
   at::Tensor arrives = part(to, into), leaves = part(from, out);
   if (group)
-    group->exchangeUneven(arrives, leaves, into, out).wait();
+    pending.push_back(group->exchangeUneven(arrives, leaves, into, out));
   else
     arrives.copy_(leaves);
 }

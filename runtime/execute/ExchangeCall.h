@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 
 namespace accel::run {
 
@@ -37,9 +38,11 @@ public:
   /// buffers stay as they are. The result, and behind it buffers of `sizes`
   /// elements (plan::exchangeBuffers). Copies that come first are on the stream
   /// of the computation.
+  /// Of those that move rows the host reads `ends` first.
   std::vector<at::Tensor> start(const at::Tensor &value,
                                 const std::vector<int64_t> &sizes,
-                                const OnStream &onStream);
+                                const OnStream &onStream,
+                                const at::Tensor &ends = {});
   /// Waits, and does what is left; `made` is what `start` gave. On a GPU the
   /// current stream must wait for the other one before.
   void finish(const at::Tensor &value, const std::vector<at::Tensor> &made);
@@ -74,9 +77,10 @@ private:
   at::Tensor dispatch(const at::Tensor &value, const at::Tensor &ends);
   at::Tensor combine(const at::Tensor &value, const at::Tensor &ends);
   ExpertRows rowsBy(const at::Tensor &ends) const;
-  void exchangeRows(const at::Tensor &to, const at::Tensor &from,
-                    const std::vector<int64_t> &received,
-                    const std::vector<int64_t> &sent);
+  void postRows(const at::Tensor &to, const at::Tensor &from,
+                const std::vector<int64_t> &received,
+                const std::vector<int64_t> &sent);
+  void wait();
 
   plan::Exchange exchange;
   bool inPlace;
@@ -84,7 +88,8 @@ private:
   int position;        // among the ranks of the axes
   int64_t ranks;
   c10::Device device;
-  std::vector<Pending> pending; // of what was started
+  std::vector<Pending> pending;     // of what was started
+  std::optional<ExpertRows> moving; // where its rows go, on the host
 };
 
 } // namespace accel::run

@@ -373,13 +373,15 @@ void FunctionRunner::callExchange(Call &call) {
 }
 
 void FunctionRunner::start(Call &call) {
-  std::vector<at::Tensor> made =
-      call.exchange->start(slots[call.exchange->slot()], call.bufferSizes,
-                           [&](const std::function<void()> &collective) {
-                             device.enterExchange();
-                             collective();
-                             device.leaveExchange(call.started);
-                           });
+  const int ends = call.exchange->endsSlot();
+  std::vector<at::Tensor> made = call.exchange->start(
+      slots[call.exchange->slot()], call.bufferSizes,
+      [&](const std::function<void()> &collective) {
+        device.enterExchange();
+        collective();
+        device.leaveExchange(call.started);
+      },
+      ends < 0 ? at::Tensor() : slots[ends]);
   underWay = call.started;
   for (at::Tensor &each : made)
     stack.push_back(std::move(each));

@@ -180,7 +180,8 @@ const char *toString(ExchangeKind kind) {
 bool canStart(ExchangeKind kind) {
   return kind == ExchangeKind::AllReduce || kind == ExchangeKind::AllGather ||
          kind == ExchangeKind::ReduceScatter ||
-         kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute;
+         kind == ExchangeKind::AllToAll || kind == ExchangeKind::Permute ||
+         kind == ExchangeKind::Dispatch || kind == ExchangeKind::Combine;
 }
 
 std::vector<int64_t> exchangeBuffers(const Exchange &exchange,
@@ -204,6 +205,10 @@ std::vector<int64_t> exchangeBuffers(const Exchange &exchange,
       buffers.push_back(numel / ranks * (ranks - 1));
   } else if (exchange.kind == ExchangeKind::AllToAll) {
     buffers.insert(buffers.end(), {numel, numel});
+  } else if (exchange.kind == ExchangeKind::Dispatch) {
+    buffers.push_back(exchange.rows * shape.back()); // rank by rank
+  } else if (exchange.kind == ExchangeKind::Combine) {
+    buffers.push_back(numel);
   }
   return buffers;
 }
@@ -401,8 +406,9 @@ std::string startProblem(const Function &function) {
     Flight flight{i, {baseOf(exchange->result)}, {}};
     for (int slot : exchange->buffers)
       flight.written.push_back(baseOf(slot));
-    // A sum is made of a copy.
-    if (exchange->kind != ExchangeKind::AllReduce)
+    // A sum is made of a copy, and rows go back from one.
+    if (exchange->kind != ExchangeKind::AllReduce &&
+        exchange->kind != ExchangeKind::Combine)
       flight.read.push_back(exchange->value);
     for (int slot : instruction.frees)
       if (has(flight.written, baseOf(slot)) || has(flight.read, slot))

@@ -109,6 +109,11 @@ PEAKED = {**MODELS, "even": variant(
                            q_lora_rank=24, kv_lora_rank=20, qk_rope_head_dim=8,
                            qk_nope_head_dim=16, v_head_dim=20,
                            initializer_range=0.05),
+    "halves-qwen2-moe": {**MODELS["qwen2-moe"], "num_experts": 8,
+                         "moe_intermediate_size": 64, "vocab_size": 256,
+                         "hidden_size": 256, "num_attention_heads": 4,
+                         "num_key_value_heads": 4,
+                         "shared_expert_intermediate_size": 1024},
     "halves-mixtral": {**MODELS["mixtral"], "num_local_experts": 4},
     # Heads and vocabularies that two ranks divide too.
     "even-qwen3-moe": {**MODELS["qwen3-moe"], "num_experts": 8,

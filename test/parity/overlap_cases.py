@@ -7,9 +7,9 @@ import jobs
 from harness import check
 
 
-def started(plan):
-    return sum(i["op"].endswith(".start") for f in plan["functions"]
-               for i in f["instructions"])
+def started(plan, kinds=("",)):
+    return sum(i["op"].endswith(".start") and any(k in i["op"] for k in kinds)
+               for f in plan["functions"] for i in f["instructions"])
 
 
 def awaited(plan):
@@ -30,7 +30,7 @@ def largest(plan):
     return (result + 63) // 64 * 64
 
 
-def same_bits(model, ranks=2, least=1, change=None, **options):
+def same_bits(model, ranks=2, least=1, change=None, kinds=("",), **options):
     def compare(context):
         job = jobs.make_job(context.path(), model, ranks=ranks,
                             **{"steps": 10, "max_grad_norm": 1.0, **options})
@@ -43,7 +43,7 @@ def same_bits(model, ranks=2, least=1, change=None, **options):
             extra = max(extra, largest(plan))
             check(started(plan) == awaited(plan),
                   f"{started(plan)} are started, {awaited(plan)} awaited")
-            counts.append(started(plan))
+            counts.append(started(plan, kinds))
             logs.append(harness.execute(
                 context, plan_path, ranks, context.path(f"{name}.jsonl"),
                 "--summary", context.path("summary.json")))
@@ -78,4 +78,12 @@ CASES = [
     ("cp2-tp2", same_bits(jobs.PEAKED["halves"], ranks=4, cp=2, tp=2)),
     ("sp2", same_bits(jobs.PEAKED["halves"], least=0, sp=2)),
     ("ep2", same_bits(jobs.PEAKED["halves-mixtral"], least=0, ep=2)),
+    # Rows are on their way beside the shared expert, forward and backward.
+    ("ep2-shared-expert",
+     same_bits(jobs.PEAKED["halves-qwen2-moe"], least=2,
+               kinds=("dispatch", "combine"), ep=2)),
+    ("ep4-shared-expert",
+     same_bits(jobs.PEAKED["halves-qwen2-moe"], ranks=4, least=1,
+               change={"expert_imbalance": 4}, kinds=("dispatch", "combine"),
+               ep=4)),
 ]
