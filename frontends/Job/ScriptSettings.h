@@ -63,8 +63,8 @@ struct ScriptNames {
 struct OwnShards {
   int64_t shards = 1, copies = 1; // ranks of a copy, and copies
   int64_t tensor = 1;             // ranks that split each layer
-  int64_t experts = 1;            // ranks of a copy that share a layer's experts
-  bool halves = false;            // fsdp_mixed_precision: bf16, reduced in fp32
+  int64_t experts = 1; // ranks of a copy that share a layer's experts
+  bool halves = false; // fsdp_mixed_precision: bf16, reduced in fp32
   bool operator==(const OwnShards &) const = default;
 };
 

@@ -8,7 +8,6 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
-#include "dialects/Sharding/Spec.h"
 #include "passes/Differentiate/Joint.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
@@ -122,7 +121,7 @@ private:
       parameter.dtype = toDType(op.getTensorType().getElementType())
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
-      parameter.expert = isShared(op);
+      parameter.expert = isOfSharedExperts(op);
       megatron.addParameter(op, parameter);
       addQuantized(op, parameter);
       fp8.addParameter(op, index, parameter);
@@ -153,16 +152,6 @@ private:
                 .value_or(plan::DType::F32);
       model.units.push_back(std::move(unit));
     }
-  }
-
-  /// Of experts of which the ranks of ep have different ones.
-  static bool isShared(sharding::ParamOp op) {
-    sharding::SpecAttr spec = op.getSpecAttr();
-    return spec && spec.getRank() &&
-           llvm::any_of(sharding::shardedBy(spec, 0),
-                        [](const sharding::ShardedBy &by) {
-                          return by.axis == plan::expertAxis;
-                        });
   }
 
   int64_t rounded(int64_t bytes) const {

@@ -6,6 +6,8 @@
 #include "passes/FrameworkSteps/ParameterForm.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Sharding/Spec.h"
+#include "runtime/plan/Mesh.h"
 
 using namespace mlir;
 
@@ -15,6 +17,15 @@ RankedTensorType accel::ownType(sharding::ParamOp op) {
                                     sharding::findOnly<sharding::MeshOp>(
                                         op->getParentOfType<ModuleOp>()))
               : op.getTensorType();
+}
+
+bool accel::isOfSharedExperts(sharding::ParamOp op) {
+  sharding::SpecAttr spec = op.getSpecAttr();
+  return spec && spec.getRank() &&
+         llvm::any_of(sharding::shardedBy(spec, 0),
+                      [](const sharding::ShardedBy &by) {
+                        return by.axis == plan::expertAxis;
+                      });
 }
 
 bool accel::isTable(Value argument) {

@@ -13,6 +13,9 @@ namespace accel {
 /// One rank's part of it, where partition-sharding made functions of those.
 mlir::RankedTensorType ownType(sharding::ParamOp op);
 
+/// Of experts of which the ranks of ep have different ones.
+bool isOfSharedExperts(sharding::ParamOp op);
+
 /// An argument of a function that rows are looked up in: an embedding.
 bool isTable(mlir::Value argument);
 

@@ -165,7 +165,8 @@ struct StepParameter {
   /// FSDP2 gathers it in one byte an element (sharding.fp8).
   bool gathersFp8 = false;
   /// Of experts that ranks share, under Megatron or of `ep` in the mesh: its
-  /// gradient is reduced over the ranks that have the same experts. `shape` is the rank's part.
+  /// gradient is reduced over the ranks that have the same experts. `shape` is
+  /// the rank's part.
   bool expert = false;
   bool embedding = false; // a call looks rows of it up
   bool quantized() const { return packedBytes > 0; }
