@@ -11,8 +11,8 @@
 
 namespace accel::sharding {
 
-/// On the graph of a pipeline whose stages run the forwards of all micro-batches
-/// before the first backward (gpipe): a unit attribute.
+/// On the graph of a pipeline whose stages run the forwards of all
+/// micro-batches before the first backward (gpipe): a unit attribute.
 constexpr llvm::StringLiteral forwardsFirstAttr = "sharding.forwards_first";
 
 /// As a plan names it.
