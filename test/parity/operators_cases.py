@@ -30,6 +30,9 @@ CUDA_ONLY = {"_fused_rms_norm", "_fused_rms_norm_backward",
              "_scaled_dot_product_efficient_attention",
              "_scaled_dot_product_efficient_attention_backward",
              "_scaled_dot_product_efficient_attention_mask_backward"}
+# CUDA's too: they drop weights by a state that the key gives; test/dry compares their runs with CPUs.
+DROPPED = {f"dropped_{kernel}_attention{half}"
+           for kernel in ("flash", "efficient") for half in ("", "_backward")}
 # Random: dropout_cases tests what they draw.
 RANDOM = {"dropout", "native_dropout"}
 # Kernels of libraries, which accel-run never launches; lit tests have them.
@@ -37,7 +40,7 @@ FUSED = {"mamba2_mixer", "mamba2_mixer_backward", "rotary", "swiglu",
          "swiglu_backward", "dora_norm", "hold",
          "cross_entropy",
          "cross_entropy_backward", "cross_entropy_in_place_backward"}
-ELSEWHERE = ABSTRACT | CUDA_ONLY | RANDOM | FUSED
+ELSEWHERE = ABSTRACT | CUDA_ONLY | DROPPED | RANDOM | FUSED
 # No gradient flows: these answer questions, count, or make tensors of nothing.
 # Gradients of gradients are not taken.
 STEPS = {"arange.start_step", "argmax", "argmin", "all.dims", "any.dims",
