@@ -123,6 +123,16 @@ def attention_positions(row, rank, parts, attrs, whole):
     yield
 
 
+def dropped_backward(row, rank, parts, attrs, whole):
+    """The same of a backward, whose query is its second operand."""
+    mask = row.mask((*whole[1].shape[:3], whole[2].shape[2]), attrs)
+    for d, (start, length) in enumerate(
+            rank.blocks(rank.rule["operands"][1], whole[1].shape)[:3]):
+        mask = mask.narrow(d, start, length)
+    return row.run(parts, dict(attrs, mask_of_part=mask))
+    yield
+
+
 def triangle(row, rank, parts, attrs, whole):
     last = whole[0].dim()
     rows, columns = (rank.block(rank.rule["operands"][0], d,
@@ -178,6 +188,10 @@ FORMS = {"embedding": embedding,
          "dropout": positions, "tril": triangle, "triu": triangle,
          "arange.start_step": arange,
          "scaled_dot_product_attention": attention_positions,
+         **{f"dropped_{kernel}_attention{half}": of
+            for kernel in ("flash", "efficient")
+            for half, of in (("", attention_positions),
+                             ("_backward", dropped_backward))},
          **{KERNEL + of: context for of in (
              "", "_backward", "_for_cpu", "_for_cpu_backward")},
          **{name: context for name in WINDOW},

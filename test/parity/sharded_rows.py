@@ -61,14 +61,19 @@ def scores(q, k, attrs, mask):
     return s if mask is None else s + mask
 
 
+def weights_that_stay(shape, attrs):
+    """What dropout multiplies weights by: of the whole, or of a rank's part."""
+    if not attrs.get("dropout_p"):
+        return 1.0
+    part = attrs.get("mask_of_part")
+    return drop_mask(shape, attrs) if part is None else part
+
+
 def attend(tensors, attrs):
     q, k, v = tensors[:3]
     s = scores(q, k, attrs, tensors[3] if len(tensors) > 3 else None)
     weights = s.softmax(-1)
-    if attrs.get("dropout_p"):
-        dropped = attrs.get("mask_of_part")
-        weights = weights * (drop_mask(weights.shape, attrs)
-                             if dropped is None else dropped)
+    weights = weights * weights_that_stay(weights.shape, attrs)
     v = v.repeat_interleave(q.shape[1] // v.shape[1], dim=1)
     return weights @ v, s.logsumexp(-1)
 
@@ -102,7 +107,7 @@ def forward(name):
         out, sums = attend(tensors, attrs)
         if name == CUDNN:
             return [out, sums.unsqueeze(-1)]
-        short = -sums.shape[-1] % 32 if name == EFFICIENT else 0
+        short = -sums.shape[-1] % 32 if "efficient" in name else 0
         return [out, torch.nn.functional.pad(sums, (0, short))]
     return run
 
@@ -116,10 +121,11 @@ def backward_with_scores(tensors, attrs):
     s = scores(q, k, attrs, mask)
     sums = sums.squeeze(-1) if sums.dim() == 4 else sums
     p = (s - sums[..., :q.shape[2], None]).exp()
-    gp = grad @ wide_v.transpose(2, 3)
+    stays = weights_that_stay(p.shape, attrs)
+    gp = (grad @ wide_v.transpose(2, 3)) * stays
     masked = p * (gp - (grad * out).sum(-1, keepdim=True))
     gs = masked * attrs["scale"]
-    each = (gs.transpose(2, 3) @ q, p.transpose(2, 3) @ grad)
+    each = (gs.transpose(2, 3) @ q, (p * stays).transpose(2, 3) @ grad)
     return [gs @ wide_k] + [
         g.unflatten(1, (k.shape[1], times)).sum(2) for g in each] + [masked]
 
@@ -157,6 +163,37 @@ def attention_backward(d, name):
         operands.append(f32(*q[:3], k[2]))
     attrs = {"is_causal": d.pick(True, False), "scale": 0.5}
     return Row(name, operands, attrs, backward, sharded_forms.form_of(name))
+
+
+# Numbers are those of dropout on CPUs, not the kernels': a rule says how they are
+# cut, which is the same for every function of the position.
+DROPPED = tuple(f"dropped_{kernel}_attention" for kernel in ("flash", "efficient"))
+
+
+def dropped_attrs(d):
+    return {"is_causal": d.pick(True, False), "scale": 0.5, "dropout_p": 0.25,
+            "dropout_key": 5}
+
+
+@row(*DROPPED)
+def dropped_attention(d, name):
+    operands = attention_operands(d)
+    if "efficient" in name and d.random.random() < 0.4:
+        operands.append(f32(*operands[0].shape[:3], operands[1].shape[2]))
+    return Row(name, operands, dropped_attrs(d), forward(name),
+               sharded_forms.form_of(name), drop_mask)
+
+
+@row(*(name + "_backward" for name in DROPPED))
+def dropped_attention_backward(d, name):
+    operands = attention_operands(d)
+    q, k = operands[0].shape, operands[1].shape
+    rows = (q[2] + 31) // 32 * 32 if "efficient" in name else q[2]
+    operands = [f32(*q), *operands, f32(*q), f32(*q[:2], rows)]
+    if "efficient" in name and d.random.random() < 0.4:
+        operands.append(f32(*q[:3], k[2]))
+    return Row(name, operands, dropped_attrs(d), backward,
+               sharded_forms.form_of(name), drop_mask)
 
 
 @row(EFFICIENT + "_mask_backward")
