@@ -203,7 +203,26 @@ private:
     return true;
   }
 
+  /// The model's own layer classes that occur more than once: what to wrap.
+  std::string layerClasses() const {
+    std::string text;
+    for (const std::string &name : problem.noSplit)
+      if (std::count_if(problem.modules.begin(), problem.modules.end(),
+                        [&](const Module &m) { return m.className == name; }) >
+          1)
+        text += (text.empty() ? "" : ",") + name;
+    return text;
+  }
+
   void missingClass(const std::string &name) {
+    // Nobody has written the class: what to write instead is known.
+    if (const std::string layers = layerClasses();
+        !problem.classes && !layers.empty()) {
+      fail("could not find the transformer layer class '" + name +
+               "' in the model, whose _no_split_modules names it",
+           "write fsdp_transformer_layer_cls_to_wrap: " + layers);
+      return;
+    }
     std::string hint = "classes of this model with layers: ";
     std::set<std::string> listed;
     for (const Module &m : problem.modules)
