@@ -143,6 +143,17 @@ std::optional<std::string> ConfigReader::text(const std::string &key) {
   return std::nullopt;
 }
 
+std::optional<std::string>
+ConfigReader::architecture(const std::string &otherwise) {
+  const nlohmann::json *list = find("architectures");
+  if (!list)
+    return otherwise;
+  if (list->is_array() && !list->empty() && list->front().is_string())
+    return list->front().get<std::string>();
+  error("architectures", "'architectures' must be a list of class names");
+  return std::nullopt;
+}
+
 std::optional<plan::DType> ConfigReader::dtype() {
   const char *key = has("dtype") && !isNull("dtype") ? "dtype" : "torch_dtype";
   std::optional<std::string> name = text(key);

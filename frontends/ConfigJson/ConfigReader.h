@@ -75,6 +75,10 @@ public:
   /// A string; nothing where it is absent, null or (with an error) not one.
   std::optional<std::string> text(const std::string &key);
 
+  /// The first class of `architectures`; `otherwise` where it is absent, as
+  /// transformers then goes by model_type alone, and nothing after an error.
+  std::optional<std::string> architecture(const std::string &otherwise);
+
   /// The checkpoint's dtype: "dtype", or the older "torch_dtype".
   std::optional<plan::DType> dtype();
 

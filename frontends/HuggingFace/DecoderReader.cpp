@@ -325,7 +325,10 @@ static void storeBase(ParameterInfo &parameter, const std::string &base) {
     name.replace(0, own.size(), base);
 }
 
-ModelInfo DecoderReader::info(double stddev) const {
+ModelInfo accel::huggingface::describeTree(
+    const ModuleTree &tree,
+    const std::function<plan::Initializer(const TreeParameter &)> &initOf,
+    const std::function<void(ParameterInfo &)> &store) {
   ModelInfo info;
   for (const TreeModule &module : tree.modules)
     info.module(module.fqn, module.className);
@@ -337,35 +340,41 @@ ModelInfo DecoderReader::info(double stddev) const {
       continue;
     }
     places.push_back(info.parameters.size());
-    std::string name = parameter.fqn.substr(parameter.fqn.rfind('.') + 1);
-    info.parameter(
-        parameter.fqn, parameter.shape,
-        initOf(tree.modules[size_t(parameter.module)], name, d, stddev));
-    if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
-      info.parameters.back().stored = {storedHead};
-    if (!d.mixture.clamped)
-      storeExperts(info.parameters.back());
-    storeBase(info.parameters.back(), storedBase);
+    info.parameter(parameter.fqn, parameter.shape, initOf(parameter));
+    store(info.parameters.back());
   }
-  for (size_t i = 0; d.mixture.sigmoid && i < d.kinds.size(); ++i)
-    if (d.kinds[i].sparse)
-      info.buffers.push_back({choiceBiasOf(d, i), {d.mixture.experts}});
   info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
                   tree.outputEmbedding.value_or(""), tree.noSplit};
   return info;
 }
 
+ModelInfo DecoderReader::info(double stddev) const {
+  ModelInfo info = describeTree(
+      tree,
+      [&](const TreeParameter &parameter) {
+        return initOf(tree.modules[size_t(parameter.module)],
+                      parameter.fqn.substr(parameter.fqn.rfind('.') + 1), d,
+                      stddev);
+      },
+      [&](ParameterInfo &parameter) {
+        if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
+          parameter.stored = {storedHead};
+        if (!d.mixture.clamped)
+          storeExperts(parameter);
+        storeBase(parameter, storedBase);
+      });
+  for (size_t i = 0; d.mixture.sigmoid && i < d.kinds.size(); ++i)
+    if (d.kinds[i].sparse)
+      info.buffers.push_back({choiceBiasOf(d, i), {d.mixture.experts}});
+  return info;
+}
+
 bool DecoderReader::checkArchitecture(const std::string &prefix) {
-  const nlohmann::json *list = json.find("architectures");
-  if (!list)
-    return true; // AutoModelForCausalLM goes by model_type alone
-  if (!list->is_array() || list->empty() || !list->front().is_string()) {
-    json.error("architectures",
-               "'architectures' must be a list of class names");
+  const std::string expected = prefix + "ForCausalLM";
+  const std::optional<std::string> given = json.architecture(expected);
+  if (!given)
     return false;
-  }
-  std::string expected = prefix + "ForCausalLM";
-  std::string name = list->front().get<std::string>();
+  const std::string &name = *given;
   // MPT's own code writes its name in capitals.
   auto sameLetter = [](unsigned char a, unsigned char b) {
     return std::tolower(a) == std::tolower(b);

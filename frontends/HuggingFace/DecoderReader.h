@@ -10,6 +10,8 @@
 #include "frontends/HuggingFace/Decoder.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 
+#include <functional>
+
 namespace accel::huggingface {
 
 /// What a family calls things, and its defaults.
@@ -23,6 +25,13 @@ struct DecoderFamily {
   bool headsDivide;    // the hidden size must be a multiple of the heads
   bool hybrid = false; // `layer_types` are blocks, which the module tree reads
 };
+
+/// Modules and parameters of a tree, each tied one once: `initOf` says the
+/// first values of a parameter, and `store` its names in checkpoints.
+ModelInfo describeTree(
+    const ModuleTree &tree,
+    const std::function<plan::Initializer(const TreeParameter &)> &initOf,
+    const std::function<void(ParameterInfo &)> &store);
 
 /// Reads one config.json, in this order: `checkSizes`, the module tree,
 /// `shared`, what the family alone has.

@@ -64,15 +64,8 @@ ModelInput accel::huggingface::labelsInput(const ClassifierConfig &classifier) {
 std::string accel::huggingface::readArchitecture(
     ConfigReader &json, const std::string &modelType, const std::string &family,
     const std::vector<std::string> &supported) {
-  const nlohmann::json *list = json.find("architectures");
-  if (!list)
-    return supported.front();
-  if (!list->is_array() || list->empty() || !list->front().is_string()) {
-    json.error("architectures",
-               "'architectures' must be a list of class names");
-    return supported.front();
-  }
-  std::string name = list->front().get<std::string>();
+  const std::string name =
+      json.architecture(supported.front()).value_or(supported.front());
   if (std::find(supported.begin(), supported.end(), name) != supported.end())
     return name;
   std::string known;

@@ -33,16 +33,9 @@ public:
 
 private:
   void architecture() {
-    const nlohmann::json *list = json.find("architectures");
-    if (!list)
-      return; // AutoModelForCausalLM goes by model_type alone
-    if (!list->is_array() || list->empty() || !list->front().is_string()) {
-      json.error("architectures",
-                 "'architectures' must be a list of class names");
-      return;
-    }
-    std::string name = list->front().get<std::string>();
-    if (name == "GPT2LMHeadModel")
+    const std::string expected = "GPT2LMHeadModel";
+    const std::string name = json.architecture(expected).value_or(expected);
+    if (name == expected)
       return;
     std::string shown = "architecture '" + printable(name) + "' ";
     if (name.rfind("GPT2", 0) == 0)

@@ -84,16 +84,11 @@ private:
   }
 
   bool architecture() {
-    const nlohmann::json *list = json.find("architectures");
-    if (!list)
-      return true; // AutoModelForCausalLM goes by model_type alone
-    if (!list->is_array() || list->empty() || !list->front().is_string()) {
-      json.error("architectures",
-                 "'architectures' must be a list of class names");
+    const std::string expected = config.classPrefix + "ForCausalLM";
+    const std::optional<std::string> given = json.architecture(expected);
+    if (!given)
       return false;
-    }
-    std::string expected = config.classPrefix + "ForCausalLM";
-    std::string name = list->front().get<std::string>();
+    const std::string &name = *given;
     if (name == expected)
       return true;
     if (name.rfind(config.classPrefix, 0) == 0) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/Wrapped.h"
 
-#include "frontends/ConfigJson/ConfigReader.h"
+#include "frontends/HuggingFace/DecoderReader.h"
 #include "frontends/HuggingFace/LlamaConfig.h"
 #include "frontends/ModuleTree/Description.h"
 
@@ -112,22 +112,12 @@ std::string storedName(const std::string &fqn) {
 }
 
 bool checkArchitecture(ConfigReader &json, const std::string &expected) {
-  const nlohmann::json *list = json.find("architectures");
-  if (!list)
-    return true;
-  const bool named =
-      list->is_array() && !list->empty() && list->front().is_string();
-  if (named && list->front() == expected)
-    return true;
-  if (!named)
-    json.error("architectures",
-               "'architectures' must be a list of class names");
-  else
+  const std::optional<std::string> name = json.architecture(expected);
+  if (name && *name != expected)
     json.unsupported("architectures.0",
-                     "architecture '" +
-                         printable(list->front().get<std::string>()) +
+                     "architecture '" + printable(*name) +
                          "' is not supported yet; supported is " + expected);
-  return false;
+  return name == expected;
 }
 
 /// The language model as a model of its own.
@@ -175,26 +165,16 @@ ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev) {
     for (const std::string &alias : parameter.aliases)
       known[moved(alias)] = &parameter;
   }
-  ModelInfo info;
-  for (const TreeModule &module : tree.modules)
-    info.module(module.fqn, module.className);
-  std::vector<size_t> places; // of each tree parameter in `info`
-  for (const TreeParameter &parameter : tree.parameters) {
-    if (parameter.tiedTo >= 0) {
-      places.push_back(places[static_cast<size_t>(parameter.tiedTo)]);
-      info.parameters[places.back()].aliases.push_back(parameter.fqn);
-      continue;
-    }
-    places.push_back(info.parameters.size());
-    const auto of = known.find(parameter.fqn);
-    info.parameter(parameter.fqn, parameter.shape,
-                   of == known.end() ? towerInit(tree, parameter, stddev)
-                                     : of->second->init,
-                   {storedName(parameter.fqn)});
-  }
-  info.anatomy = {tree.base.value_or(""), tree.inputEmbedding.value_or(""),
-                  tree.outputEmbedding.value_or(""), tree.noSplit};
-  return info;
+  return describeTree(
+      tree,
+      [&](const TreeParameter &parameter) {
+        const auto of = known.find(parameter.fqn);
+        return of == known.end() ? towerInit(tree, parameter, stddev)
+                                 : of->second->init;
+      },
+      [](ParameterInfo &parameter) {
+        parameter.stored = {storedName(parameter.fqn)};
+      });
 }
 
 } // namespace
