@@ -84,9 +84,6 @@ protected:
       makeBuckets();
   }
 
-  /// Others get no gradient (a tower without images).
-  bool isRead(int parameter) const { return layout.firstUser[parameter] >= 0; }
-
   void makeBuckets() {
     const std::vector<int> order = gradientOrder(model);
     std::vector<int64_t> bytes;
@@ -131,7 +128,7 @@ protected:
     for (const Bucket &bucket : buckets)
       waiting.push_back(static_cast<int>(
           std::count_if(bucket.tensors.begin(), bucket.tensors.end(),
-                        [&](int p) { return isRead(p); })));
+                        [&](int p) { return layout.isRead(p); })));
   }
 
   bool synchronizes() const {
@@ -187,7 +184,7 @@ protected:
     // Of parameters without a gradient alone: zeros, in their turn.
     for (const Bucket &bucket : buckets)
       if (std::none_of(bucket.tensors.begin(), bucket.tensors.end(),
-                       [&](int p) { return isRead(p); }))
+                       [&](int p) { return layout.isRead(p); }))
         reduce(bucket);
     engine.wait(engine.event(0), Cause::AllReduce);
     for (int64_t half : compressed)

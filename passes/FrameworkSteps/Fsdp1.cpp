@@ -39,7 +39,7 @@ protected:
     const std::vector<int64_t> trainedOnRank = trainedParts();
     std::vector<bool> read(flats.size(), false); // by a call
     for (size_t p = 0; p < model.parameters.size(); ++p)
-      if (layout.firstUser[p] >= 0)
+      if (layout.isRead(static_cast<int>(p)))
         read[candidate.unitOf[p]] = true;
     for (size_t u = 0; u < flats.size(); ++u) {
       Flat &flat = flats[u];

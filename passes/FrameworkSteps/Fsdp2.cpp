@@ -369,9 +369,7 @@ protected:
             postBackward(u);
   }
 
-  bool isApart(int u) const {
-    return layout.units[u].ranks != layout.shards.ranks;
-  }
+  bool isApart(int u) const { return layout.isApart(layout.units[u]); }
 
   void postBackward(int u) {
     const UnitSizes &unit = layout.units[u];

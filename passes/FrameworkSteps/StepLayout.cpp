@@ -61,7 +61,7 @@ void StepLayout::measureModel() {
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     const StepParameter &p = model.parameters[i];
     auto [at, isNew] = known.try_emplace(
-        {p.shape, p.dtype, p.trainable, firstUser[i] < 0, p.packedBytes,
+        {p.shape, p.dtype, p.trainable, isRead(int(i)), p.packedBytes,
          p.packedIsParameter, p.embedding, p.expert},
         static_cast<int>(kinds.size()));
     if (isNew)
@@ -182,12 +182,9 @@ void StepLayout::measureUpdate(RankClass rankClass) {
 }
 
 bool StepLayout::isUpdated(int parameter) const {
-  const FrameworkKind kind = candidate->executor;
-  const bool alone = kind == FrameworkKind::Fsdp2 ||
-                     kind == FrameworkKind::Ddp ||
-                     kind == FrameworkKind::Single;
-  return model.parameters[parameter].trainable &&
-         !(alone && firstUser[parameter] < 0);
+  const bool alone = candidate->executor == FrameworkKind::Fsdp2 ||
+                     neverShards(candidate->executor);
+  return model.parameters[parameter].trainable && (!alone || isRead(parameter));
 }
 
 void StepLayout::addParameter(UnitSizes &unit, int index,
@@ -312,8 +309,7 @@ void StepLayout::listParts(RankClass rankClass) {
 
 UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
   UnitTimes t;
-  const plan::AxisGroup &owners =
-      unit.ranks == shards.ranks ? shards : sameExperts;
+  const plan::AxisGroup &owners = isApart(unit) ? sameExperts : shards;
   const auto bytes = [](int64_t n) { return static_cast<double>(n); };
   const double shardCompute =
       bytes(unit.gatherOutput) / static_cast<double>(unit.ranks);
@@ -520,10 +516,8 @@ void StepLayout::findBlocks() {
     longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||
                    2 * (unit.lastCall - unit.firstCall + 1) > count;
     opens[unit.firstCall].push_back(static_cast<int>(u));
-    // Experts that are sharded apart are a module inside of the layer.
     std::vector<int> &last = closes[unit.lastCall];
-    last.insert(unit.ranks == shards.ranks ? last.end() : last.begin(),
-                static_cast<int>(u));
+    last.insert(isApart(unit) ? last.begin() : last.end(), static_cast<int>(u));
     if (root)
       gatherOrder.push_back(static_cast<int>(u));
   }
@@ -531,8 +525,7 @@ void StepLayout::findBlocks() {
     // As torch notes them, when a module's forward has ended.
     for (bool apart : {true, false})
       for (int u : opens[c])
-        if (u != candidate->rootUnit &&
-            (units[u].ranks != shards.ranks) == apart)
+        if (u != candidate->rootUnit && isApart(units[u]) == apart)
           gatherOrder.push_back(u);
   }
   blocks.clear();

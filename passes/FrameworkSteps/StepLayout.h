@@ -191,6 +191,13 @@ public:
   /// Who gathers and reduces the experts that ranks share: those that have the
   /// same (FSDP2 on transformers' efsdp).
   plan::AxisGroup sameExperts;
+  /// The unit is of experts that have other owners than the rest: a module of
+  /// its own inside of the layer.
+  bool isApart(const UnitSizes &unit) const {
+    return unit.ranks != shards.ranks;
+  }
+  /// A call reads it; others get no gradient (a tower without images).
+  bool isRead(int parameter) const { return firstUser[parameter] >= 0; }
   /// Who gathers and reduces this parameter.
   const plan::AxisGroup &shardsOf(const StepParameter &parameter) const {
     return candidate->executor == FrameworkKind::Fsdp2 && parameter.expert

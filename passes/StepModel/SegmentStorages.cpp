@@ -146,11 +146,13 @@ FrameValues frameValues(const SegmentGraph &graph,
   auto base = [&](int slot) { return function.slots[slot].base; };
   FrameValues result;
   result.named.assign(storages.size(), false);
-  if (const int hidden = hiddenStates(graph, storages);
-      graph.loss && graph.namesHiddenStates && hidden >= 0 &&
-      !takePlaceOfInput(hidden, storages))
-    result.named[hidden] = true;
-  for (size_t i = 0; i < function.instructions.size() && graph.loss; ++i) {
+  if (!graph.loss)
+    return result;
+  if (graph.namesHiddenStates)
+    if (const int hidden = hiddenStates(graph, storages);
+        hidden >= 0 && !takePlaceOfInput(hidden, storages))
+      result.named[hidden] = true;
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
     const Instruction &instr = function.instructions[i];
     const bool softmax = instr.op == "aten::_log_softmax";
     if (!graph.forward[i] || instr.args.empty() ||
