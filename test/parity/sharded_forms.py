@@ -115,9 +115,14 @@ def attention_positions(row, rank, parts, attrs, whole):
     """Weights are dropped by batch, head, query and key of the whole."""
     if any(f["form"] == "heads" for f in rank.rule["factors"]):
         return (yield from context(row, rank, parts, attrs, whole))
-    mask = row.mask((*whole[0].shape[:3], whole[1].shape[2]), attrs)
+    return (yield from weights_dropped(row, rank, parts, attrs, whole, 0))
+
+
+def weights_dropped(row, rank, parts, attrs, whole, query):
+    """`query` is its operand; the key is the next one."""
+    mask = row.mask((*whole[query].shape[:3], whole[query + 1].shape[2]), attrs)
     for d, (start, length) in enumerate(
-            rank.blocks(rank.rule["operands"][0], whole[0].shape)[:3]):
+            rank.blocks(rank.rule["operands"][query], whole[query].shape)[:3]):
         mask = mask.narrow(d, start, length)
     return row.run(parts, dict(attrs, mask_of_part=mask))
     yield
@@ -125,12 +130,7 @@ def attention_positions(row, rank, parts, attrs, whole):
 
 def dropped_backward(row, rank, parts, attrs, whole):
     """The same of a backward, whose query is its second operand."""
-    mask = row.mask((*whole[1].shape[:3], whole[2].shape[2]), attrs)
-    for d, (start, length) in enumerate(
-            rank.blocks(rank.rule["operands"][1], whole[1].shape)[:3]):
-        mask = mask.narrow(d, start, length)
-    return row.run(parts, dict(attrs, mask_of_part=mask))
-    yield
+    return (yield from weights_dropped(row, rank, parts, attrs, whole, 1))
 
 
 def triangle(row, rank, parts, attrs, whole):
