@@ -83,6 +83,13 @@ SmallVector<ShardedBy, 1> accel::sharding::shardedBy(SpecAttr spec,
   return parts;
 }
 
+bool accel::sharding::isShardedBy(SpecAttr spec, int64_t dim, StringRef axis) {
+  return spec && dim < static_cast<int64_t>(spec.getRank()) &&
+         llvm::any_of(
+             shardedBy(spec, dim),
+             [&](const ShardedBy &by) { return by.axis == axis; });
+}
+
 ArrayAttr accel::sharding::dimOf(MLIRContext *context,
                                  ArrayRef<ShardedBy> parts) {
   Builder b(context);

@@ -26,6 +26,9 @@ struct ShardedBy {
 /// Of dimension `dim`, outermost first.
 llvm::SmallVector<ShardedBy, 1> shardedBy(SpecAttr spec, int64_t dim);
 
+/// `axis` shards dimension `dim`; false without a spec or such a dimension.
+bool isShardedBy(SpecAttr spec, int64_t dim, llvm::StringRef axis);
+
 /// The list of a dimension as SpecAttr holds it: names, and before a name the
 /// number of its pieces where there are several, with a unit attribute behind
 /// it where they are mirrored.

@@ -20,12 +20,7 @@ RankedTensorType accel::ownType(sharding::ParamOp op) {
 }
 
 bool accel::isOfSharedExperts(sharding::ParamOp op) {
-  sharding::SpecAttr spec = op.getSpecAttr();
-  return spec && spec.getRank() &&
-         llvm::any_of(sharding::shardedBy(spec, 0),
-                      [](const sharding::ShardedBy &by) {
-                        return by.axis == plan::expertAxis;
-                      });
+  return sharding::isShardedBy(op.getSpecAttr(), 0, plan::expertAxis);
 }
 
 bool accel::isTable(Value argument) {

@@ -308,10 +308,7 @@ private:
                         : sharding::ParamOp();
       sharding::SpecAttr spec =
           param ? param.getSpecAttr() : sharding::SpecAttr();
-      if (spec && spec.getRank() &&
-          llvm::any_of(
-              sharding::shardedBy(spec, 0),
-              [&](const sharding::ShardedBy &by) { return by.axis == axis; }))
+      if (sharding::isShardedBy(spec, 0, axis))
         specs[i] = spec;
     }
     return specs;

@@ -206,12 +206,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
   /// Experts that ranks share already (decide-experts): each of them can be
   /// split like any other layer.
   static bool isShared(sharding::ParamOp param) {
-    sharding::SpecAttr spec = param.getSpecAttr();
-    return spec && spec.getRank() &&
-           llvm::any_of(sharding::shardedBy(spec, 0),
-                        [](const sharding::ShardedBy &by) {
-                          return by.axis == expertAxis;
-                        });
+    return sharding::isShardedBy(param.getSpecAttr(), 0, expertAxis);
   }
 
   LogicalResult decide(sharding::ParamOp param, const TpPlan &plan,

@@ -100,12 +100,8 @@ private:
     if (!experts || !experts.getSortsAgain())
       return units;
     for (auto param : module.getOps<sharding::ParamOp>())
-      if (sharding::SpecAttr spec = param.getSpecAttr();
-          spec && spec.getRank() && param.getUnitAttr() &&
-          llvm::any_of(sharding::shardedBy(spec, 0),
-                       [&](const sharding::ShardedBy &by) {
-                         return by.axis == experts.getAxis();
-                       }))
+      if (param.getUnitAttr() &&
+          sharding::isShardedBy(param.getSpecAttr(), 0, experts.getAxis()))
         units.insert(param.getUnitAttr().getValue());
     return units;
   }

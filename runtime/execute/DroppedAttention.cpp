@@ -1,4 +1,4 @@
-//===- DroppedAttention.cpp - Attention whose kernel drops weights --------===//
+//===- DroppedAttention.cpp - Attention that drops weights ----------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //

@@ -1,5 +1,4 @@
-//===- DroppedAttention.h - Attention whose kernel drops weights -*- C++
-//-*-===//
+//===- DroppedAttention.h - Attention that drops weights --------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
