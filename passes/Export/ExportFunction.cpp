@@ -6,6 +6,7 @@
 #include "passes/Export/ExportFunction.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/plan/Overwriting.h"
 
 #include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
@@ -14,6 +15,7 @@
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/CallArgs.h"
+#include "passes/Export/StorageReuse.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,8 +27,11 @@ namespace {
 class FunctionExporter {
 public:
   FunctionExporter(func::FuncOp function, ArrayRef<GradientMode> modes,
-                   aten::Device device, SmallVectorImpl<Operation *> *makers)
+                   aten::Device device, Reuse reuse,
+                   SmallVectorImpl<Operation *> *makers)
       : function(function), modes(modes), device(device), makers(makers) {
+    if (reuse == Reuse::AnyDead)
+      storages.emplace(function, layout);
     if (auto mesh = sharding::findOnly<sharding::MeshOp>(
             function->getParentOfType<mlir::ModuleOp>()))
       for (auto axis : mesh.getAxes().getAsRange<sharding::AxisAttr>())
@@ -237,6 +242,8 @@ private:
     if (aten.getCategory() == aten::Category::Opaque)
       instruction.kind = plan::Instruction::Kind::Opaque;
     addCost(instruction, aten);
+    if (overwrite(op, instruction))
+      return success();
     bool isView = aten.getCategory() == aten::Category::View;
     instruction.results.assign(call->numResults, -1);
     for (auto [value, position] :
@@ -251,6 +258,23 @@ private:
       instruction.results[position] = addSlot(value, base);
     }
     return success();
+  }
+
+  /// `call`, which is `op`, writes over an operand that is not read again.
+  bool overwrite(Operation *op, plan::Instruction &call) {
+    const plan::OverwritingForm *form =
+        storages ? plan::overwritingForm(call.op) : nullptr;
+    if (!form || call.args.size() != form->arguments)
+      return false;
+    Value operand = storages->overwritten(op, form->overFirst);
+    if (!operand)
+      return false;
+    const int slot = slots.lookup(operand);
+    call.op = form->form;
+    if (!form->overFirst)
+      call.args.push_back(tensorArg(slot));
+    slots[op->getResult(0)] = slot;
+    return true;
   }
 
   /// What ranks exchange, or where a rank stands.
@@ -508,6 +532,7 @@ private:
   SmallVectorImpl<Operation *> *makers;
   plan::Mesh axes;
   aten::LayoutAnalysis layout;
+  std::optional<StorageReuse> storages;
   plan::Function result;
   DenseMap<Value, int> slots;
   SmallVector<Value> outputs;
@@ -520,9 +545,9 @@ private:
 
 FailureOr<plan::Function>
 accel::exportFunction(func::FuncOp function, ArrayRef<GradientMode> gradients,
-                      aten::Device device,
+                      aten::Device device, Reuse reuse,
                       SmallVectorImpl<Operation *> *makers) {
-  return FunctionExporter(function, gradients, device, makers).run();
+  return FunctionExporter(function, gradients, device, reuse, makers).run();
 }
 
 FailureOr<plan::Function> accel::exportFunction(func::FuncOp function,
@@ -545,5 +570,5 @@ FailureOr<plan::Function> accel::exportFunction(func::FuncOp function,
                                "lower-to-schedule says where gradients go");
     modes.push_back({destination.getAccumulate(), *dtype});
   }
-  return exportFunction(function, modes, device);
+  return exportFunction(function, modes, device, Reuse::AnyDead);
 }

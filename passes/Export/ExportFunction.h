@@ -20,6 +20,12 @@ struct GradientMode {
   bool operator==(const GradientMode &) const = default;
 };
 
+/// Which results are written over an operand that is not read after them.
+enum class Reuse {
+  Sums,   // of matmuls alone: other frameworks make a tensor of each result
+  AnyDead // all that may: accel-run's own plans (StorageReuse.h)
+};
+
 /// The operator list of `function`. Results that are bound to parameter
 /// gradients become destination slots that the operators write themselves
 /// where ATen can (`gradients`, one mode each, in order of the results); the
@@ -30,9 +36,11 @@ struct GradientMode {
 mlir::FailureOr<plan::Function>
 exportFunction(mlir::func::FuncOp function,
                llvm::ArrayRef<GradientMode> gradients, aten::Device device,
+               Reuse reuse,
                llvm::SmallVectorImpl<mlir::Operation *> *makers = nullptr);
 
-/// The same, with the mode of each gradient from its `schedule.destination`.
+/// Of an own plan, with the mode of each gradient from its
+/// `schedule.destination`.
 /// Fails where one has none.
 mlir::FailureOr<plan::Function> exportFunction(mlir::func::FuncOp function,
                                                aten::Device device);

@@ -42,7 +42,8 @@ struct PrintFunctionsPass
       }
       auto exported = exportFunction(function, modes,
                                      device == "cpu" ? aten::Device::Cpu
-                                                     : aten::Device::Cuda);
+                                                     : aten::Device::Cuda,
+                                     Reuse::AnyDead);
       if (failed(exported))
         return signalPassFailure();
       plan.functions.push_back(std::move(*exported));

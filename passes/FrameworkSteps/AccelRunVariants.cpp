@@ -198,7 +198,7 @@ LogicalResult addFused(func::FuncOp joint, const std::string &symbol,
   if (failed(fuseLoss(joint)))
     return failure();
   auto op = module.lookupSymbol<func::FuncOp>(symbol + backwardSuffix.str());
-  auto backward = exportFunction(op, gradients, device);
+  auto backward = exportFunction(op, gradients, device, Reuse::AnyDead);
   if (failed(backward))
     return failure();
   const plan::Function forward;
@@ -290,8 +290,10 @@ private:
         module.lookupSymbol<func::FuncOp>(symbol + forwardSuffix.str());
     auto backwardOp =
         module.lookupSymbol<func::FuncOp>(symbol + backwardSuffix.str());
-    auto forward = exportFunction(forwardOp, {}, setting.device);
-    auto backward = exportFunction(backwardOp, gradients, setting.device);
+    auto forward =
+        exportFunction(forwardOp, {}, setting.device, Reuse::AnyDead);
+    auto backward =
+        exportFunction(backwardOp, gradients, setting.device, Reuse::AnyDead);
     if (failed(forward) || failed(backward))
       return failure();
     SegmentVariant variant = AccelRunMemory(kind, *forward, *backward, target)

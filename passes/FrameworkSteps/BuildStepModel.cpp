@@ -310,7 +310,7 @@ private:
   /// A segment of which nothing is trained.
   LogicalResult measureForward(sharding::CallOp op, func::FuncOp function,
                                SegmentKind &kind) {
-    auto exported = exportFunction(function, {}, device);
+    auto exported = exportFunction(function, {}, device, Reuse::Sums);
     if (failed(exported))
       return failure();
     addModelFlops(function, *exported, kind);
@@ -511,7 +511,7 @@ private:
       }
     };
     rebind(aten::BindingKind::InputGrad);
-    auto exported = exportFunction(joint, {}, device);
+    auto exported = exportFunction(joint, {}, device, Reuse::Sums);
     rebind(aten::BindingKind::ParamGrad);
     if (failed(exported))
       return failure();

@@ -75,8 +75,8 @@ public:
 
   LogicalResult run() {
     SmallVector<Operation *> makers;
-    auto exported =
-        exportFunction(function, modesOf(function), device, &makers);
+    auto exported = exportFunction(function, modesOf(function), device,
+                                   Reuse::AnyDead, &makers);
     if (failed(exported))
       return failure();
     addNodes(*exported, makers);
@@ -252,7 +252,8 @@ private:
         std::next(function->getIterator()), copy);
     const DenseMap<Operation *, int> numbers = apply(copy, steps);
     SmallVector<Operation *> makers;
-    auto exported = exportFunction(copy, modesOf(copy), device, &makers);
+    auto exported =
+        exportFunction(copy, modesOf(copy), device, Reuse::AnyDead, &makers);
     const SmallVector<int> numbered = llvm::map_to_vector(
         makers, [&](Operation *maker) { return numbers.lookup(maker); });
     copy.erase();

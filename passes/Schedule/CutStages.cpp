@@ -158,7 +158,7 @@ private:
     }
     const std::vector<GradientMode> modes(gradients);
     FailureOr<plan::Function> exported =
-        exportFunction(function, modes, device);
+        exportFunction(function, modes, device, Reuse::AnyDead);
     if (failed(exported))
       return failure();
     return known[function.getName()] = eagerCost(*exported, target).seconds;

@@ -96,8 +96,8 @@ private:
           backward.getResultAttrOfType<aten::BindingAttr>(i, aten::bindingAttr);
       gradients += binding && binding.getKind() == aten::BindingKind::ParamGrad;
     }
-    FailureOr<plan::Function> exported =
-        exportFunction(backward, std::vector<GradientMode>(gradients), device);
+    FailureOr<plan::Function> exported = exportFunction(
+        backward, std::vector<GradientMode>(gradients), device, Reuse::AnyDead);
     if (failed(exported))
       return failure();
     memory.largest =

@@ -179,6 +179,7 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
             -1,
             false,
             {},
+            {},
             {}};
   const c10::FunctionSchema &schema = handle->schema();
   if (name == "aten::_scaled_dot_product_cudnn_attention_backward" &&
@@ -204,6 +205,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
     call.arguments.push_back(constant(arg, formals[i]));
     if (arg.kind == plan::Arg::Kind::Tensor) {
       call.fills.push_back({static_cast<int>(i), arg.slot});
+      if (formals[i].alias_info() && formals[i].alias_info()->isWrite())
+        call.written.push_back(arg.slot);
     } else if (arg.kind == plan::Arg::Kind::Key) {
       call.keys.push_back({static_cast<int>(i), arg.intValue});
     } else if (arg.kind == plan::Arg::Kind::Tensors) {
@@ -345,13 +348,19 @@ std::string FunctionRunner::problemOf(size_t index) const {
   auto any = [&](bool nan) {
     if (call.awaits)
       return has(call.made.front(), nan);
-    return std::any_of(call.results.begin(), call.results.end(),
-                       [&](int slot) { return has(slot, nan); });
+    auto hasOne = [&](int slot) { return has(slot, nan); };
+    return std::any_of(call.results.begin(), call.results.end(), hasOne) ||
+           std::any_of(call.written.begin(), call.written.end(), hasOne);
+  };
+  // What a written argument was given is gone.
+  auto isGiven = [&](const Fill &fill) {
+    return std::find(call.written.begin(), call.written.end(), fill.slot) ==
+               call.written.end() &&
+           has(fill.slot, false);
   };
   const bool nan = any(true);
   if (!nan && (!any(false) ||
-               std::any_of(call.fills.begin(), call.fills.end(),
-                           [&](const Fill &f) { return has(f.slot, false); })))
+               std::any_of(call.fills.begin(), call.fills.end(), isGiven)))
     return "";
   const plan::Instruction &at = function.instructions[index];
   return at.op + (at.where.empty() ? "" : " of " + at.where) +

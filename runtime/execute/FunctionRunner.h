@@ -105,6 +105,7 @@ private:
     bool awaits = false;
     std::vector<int64_t> bufferSizes;
     std::vector<int> made; // of an await: slots of the result and the buffers
+    std::vector<int> written; // arguments that it writes over, or into
   };
   Call prepare(const plan::Instruction &instruction) const;
   Call prepareExchange(const plan::Instruction &instruction, Groups &groups);

@@ -22,7 +22,7 @@
 // PLAN-NEXT: "op":"aten::addmm.out","args":["%[[A]]","%2","%1",1,1,"%[[A]]"]
 // PLAN-NEXT: "op":"aten::addmm.out","args":["%[[A]]","%2","%1",1,1,"%[[A]]"]
 // PLAN-NEXT: "op":"aten::view"
-// PLAN-NEXT: "op":"aten::add.Tensor"
+// PLAN-NEXT: "op":"aten::add.out"
 func.func private @three.joint(%x: tensor<6x4xf32> {aten.binding = #input}, %w: tensor<4x8xf32> {aten.binding = #param}, %g: tensor<6x4xf32> {aten.binding = #tangent}, %rest: tensor<2x3x8xf32> {aten.binding = #aten.binding<carry 0>}) -> (tensor<6x8xf32> {aten.binding = #output}, tensor<2x3x8xf32> {aten.binding = #aten.binding<input_grad 0>}) {
   %y = aten.mm %x, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>
   %0 = aten.mm %g, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>

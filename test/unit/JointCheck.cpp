@@ -50,7 +50,7 @@ FailureOr<plan::Function> exportPart(func::FuncOp function,
                               : type.isF64() ? plan::DType::F64
                                              : plan::DType::F32});
     }
-  return exportFunction(function, modes, device);
+  return exportFunction(function, modes, device, Reuse::Sums);
 }
 
 class Checker {

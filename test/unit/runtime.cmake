@@ -11,6 +11,8 @@ if(TARGET AccelExecute)
     LINK AccelData)
   accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp TORCH
     LINK AccelCheckpoint AccelExecute)
+  accel_unit_test(overwriting-test ${_here}/OverwritingTest.cpp TORCH
+    LINK AccelTensors AccelPlan)
   accel_unit_test(pt2-test ${_here}/Pt2Test.cpp TORCH LINK AccelCheckpoint)
   accel_unit_test(progress-test ${_here}/ProgressTest.cpp TORCH
     LINK AccelCollectives)
