@@ -8,6 +8,7 @@
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Recompute/JointOrder.h"
+#include "passes/Recompute/OverwriteOrder.h"
 
 #include <algorithm>
 
@@ -143,7 +144,8 @@ JointSplit splitGraph(const JointGraph &graph, const SavedSet &saved,
                       bool reorder) {
   JointSplit split = Splitter(graph, saved).run();
   if (reorder)
-    split.backward = orderForMemory(graph, split.backward, split.crossing);
+    split.backward = orderForOverwriting(
+        graph, orderForMemory(graph, split.backward, split.crossing));
   return split;
 }
 

@@ -98,8 +98,9 @@ struct JointSplit {
 
 /// Splits by `saved`: a value that is not kept is recomputed right before
 /// its first use (the order of need); then the backward is put in the better of
-/// that order and a greedy one that runs whatever leaves least live. `reorder`
-/// false leaves out the latter. Linear but for the order, which is quadratic.
+/// that order and a greedy one that runs whatever leaves least live, with
+/// neighbours swapped that then reuse storage (OverwriteOrder.h). `reorder`
+/// false leaves out both. Linear but for the order, which is quadratic.
 JointSplit splitGraph(const JointGraph &graph, const SavedSet &saved,
                       bool reorder = true);
 

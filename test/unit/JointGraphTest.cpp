@@ -92,6 +92,47 @@ TEST(JointGraph, OrderLowersThePeak) {
             16384 + 2 * 256);
 }
 
+TEST(JointGraph, AProductThatOverwritesItsOwnFactorGoesFirst) {
+  // Of a gated MLP's two derivatives, the one whose other factor is repeated
+  // in the backward is written over that, and then the other over the common
+  // factor.
+  const auto products = [](bool actIsKept) {
+    JointBuilder b;
+    int gate = b.input(256), w = b.param(256);
+    int up = b.op(JointCategory::Pointwise, "aten::exp", {gate}, {256});
+    int act = b.op(JointCategory::Pointwise, "aten::silu", {gate}, {256});
+    int gated =
+        b.op(JointCategory::Pointwise, "aten::mul.Tensor", {act, up}, {256});
+    int g = b.tangent(256);
+    b.gradient(b.op(JointCategory::Matmul, "aten::mm", {g, gated}, {128}),
+               true);
+    int d = b.op(JointCategory::Matmul, "aten::mm", {g, w}, {256});
+    int ofAct =
+        b.op(JointCategory::Pointwise, "aten::mul.Tensor", {d, up}, {256});
+    int ofUp =
+        b.op(JointCategory::Pointwise, "aten::mul.Tensor", {d, act}, {256});
+    b.gradient(ofUp, false);
+    b.gradient(b.op(JointCategory::Pointwise, "aten::silu_backward",
+                    {ofAct, gate}, {256}),
+               false);
+    b.output(gated);
+    JointGraph graph = b.finish();
+    SavedSet saved(graph.marks.size());
+    saved[0] = true;
+    saved[1] = actIsKept;
+    std::vector<std::string> order;
+    for (int op : splitGraph(graph, saved).backward)
+      if (op == 5 || op == 6)
+        order.push_back(op == 6 ? "over the activation" : "by the other");
+    return order;
+  };
+  EXPECT_EQ(products(false),
+            (std::vector<std::string>{"over the activation", "by the other"}));
+  EXPECT_EQ(products(true),
+            (std::vector<std::string>{"by the other", "over the activation"}))
+      << "a kept value is not the backward's";
+}
+
 TEST(JointGraph, SecondsFollowTheSplit) {
   JointGraph graph = layer();
   Target target;
