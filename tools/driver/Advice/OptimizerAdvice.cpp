@@ -35,17 +35,6 @@ bool scriptChooses(const AdviceInputs &in) {
          !deepspeed->ownOptimizer.value;
 }
 
-/// Whether the executor runs it: its shards are flat, or DTensors.
-bool runs(const AdviceInputs &in, const plan::TransformersOptimizer &named,
-          const plan::OptimizerDescription &description) {
-  const bool flat = in.executor == FrameworkKind::Fsdp1 ||
-                    in.executor == FrameworkKind::Deepspeed;
-  if (flat && description.failsOnFlatShards)
-    return false;
-  return in.executor != FrameworkKind::Fsdp2 ||
-         (!named.failsOnDTensors && !description.failsOnDTensors);
-}
-
 } // namespace
 
 std::vector<tune::OptimizerOption> optimizerOptions(const AdviceInputs &in,
@@ -73,10 +62,9 @@ std::vector<tune::OptimizerOption> optimizerOptions(const AdviceInputs &in,
   for (const char *name : forms->names) {
     const plan::TransformersOptimizer &named =
         *plan::findTransformersOptimizer(name);
-    const plan::OptimizerDescription &description =
-        *plan::findOptimizer(named.optimizer);
     const bool narrow = configured.name.value != named.optimizer;
-    if (!runs(in, named, description) ||
+    if (whyOptimizerFails(in.executor, *plan::findOptimizer(named.optimizer),
+                          &named) ||
         (narrow ? target.kind == TargetKind::Cpu
                 : base.optimizer == OptimizerKernel::Fused))
       continue;

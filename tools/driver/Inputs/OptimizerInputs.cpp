@@ -39,10 +39,20 @@ void setOptimizer(const std::string &transformers, JobConfig &job,
     optimizer.habits.wideEmbeddings = false;
 }
 
+const char *whyOptimizerFails(FrameworkKind executor,
+                              const plan::OptimizerDescription &description,
+                              const plan::TransformersOptimizer *named) {
+  if (executor == FrameworkKind::Fsdp1 || executor == FrameworkKind::Deepspeed)
+    return description.failsOnFlatShards;
+  if (executor != FrameworkKind::Fsdp2)
+    return nullptr;
+  return named && named->failsOnDTensors ? named->failsOnDTensors
+                                         : description.failsOnDTensors;
+}
+
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                      DiagnosticEngine &engine) {
   OptimizerConfig &optimizer = inputs.job.optimizer;
-  const char *failsOnDTensors = nullptr;
   const bool own = inputs.executor == FrameworkKind::AccelRun;
   auto report = [&](Severity severity, const char *code, std::string message,
                     std::string hint) {
@@ -75,7 +85,6 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
     setOptimizer(options.script.versions.transformers, inputs.job, *named);
     if (!options.optim)
       optimizer.name.at = asked.at;
-    failsOnDTensors = named->failsOnDTensors;
   }
   const auto *description = plan::findOptimizer(optimizer.name.value);
   if (!description)
@@ -105,23 +114,20 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
                       "accel-run does not add up over the ranks of tensor "
                       "parallelism yet",
                   "leave tp_size at 1, or use adamw, sgd or lion");
-  const bool flat = inputs.executor == FrameworkKind::Fsdp1 ||
-                    inputs.executor == FrameworkKind::Deepspeed;
-  if (flat && description->failsOnFlatShards)
-    return report(Severity::Error, "unusable-optimizer",
-                  "the optimizer '" + name + "' cannot run under " +
-                      toString(inputs.executor) + ": " +
-                      description->failsOnFlatShards,
-                  "use FSDP2 or DDP, or another optimizer");
-  if (!failsOnDTensors)
-    failsOnDTensors = description->failsOnDTensors;
-  if (inputs.executor == FrameworkKind::Fsdp2 && failsOnDTensors)
-    report(
+  const char *reason = whyOptimizerFails(inputs.executor, *description, named);
+  if (!reason)
+    return;
+  if (inputs.executor == FrameworkKind::Fsdp2)
+    return report(
         Severity::Warning, "unusable-optimizer",
         "the optimizer '" + name +
-            "' stops at its first step under FSDP2: " + failsOnDTensors,
+            "' stops at its first step under FSDP2: " + reason,
         "use FSDP1, DDP or adamw_torch; the prediction is of what its states "
         "would take");
+  report(Severity::Error, "unusable-optimizer",
+         "the optimizer '" + name + "' cannot run under " +
+             toString(inputs.executor) + ": " + reason,
+         "use FSDP2 or DDP, or another optimizer");
 }
 
 } // namespace accel
