@@ -22,12 +22,10 @@ static std::vector<int64_t> divisors(int64_t n) {
   return low;
 }
 
-bool MeshOption::sharesAs(const MeshOption &other) const {
-  for (const char *axis : {"tp", "cp", "sp", plan::pipelineAxis})
-    if (mesh.size(axis) != other.mesh.size(axis))
-      return false;
-  return sequence == other.sequence;
-}
+MeshOption::MeshOption(plan::Mesh grid, int64_t accumulation, bool sequence)
+    : mesh(std::move(grid)), accumulation(accumulation), sequence(sequence),
+      sharing{mesh.size("tp"), mesh.size("cp"), mesh.size("sp"),
+              mesh.size(plan::pipelineAxis)} {}
 
 int Space::functionsOf(const Point &point) const {
   const MeshOption &option = mesh(point);

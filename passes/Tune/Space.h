@@ -67,9 +67,8 @@ struct KnobState {
 /// A mesh, and what goes with it where tensor, context and pipeline parallelism
 /// are chosen too (MeshSearch.h).
 struct MeshOption {
-  MeshOption(plan::Mesh mesh, int64_t accumulation = 0, bool sequence = false)
-      : mesh(std::move(mesh)), accumulation(accumulation), sequence(sequence) {}
-  plan::Mesh mesh;
+  MeshOption(plan::Mesh mesh, int64_t accumulation = 0, bool sequence = false);
+  plan::Mesh mesh; // not changed later
   /// Micro-batches of a rank, at the samples of a step and the configured
   /// micro-batch; 0: as Space::splits say, and functions are alike in all
   /// meshes.
@@ -80,7 +79,13 @@ struct MeshOption {
   bool allowed = true;
   bool whole() const { return accumulation > 0; }
   /// Ranks share functions, sequences and the model alike.
-  bool sharesAs(const MeshOption &other) const;
+  bool sharesAs(const MeshOption &other) const {
+    return sharing == other.sharing && sequence == other.sequence;
+  }
+
+private:
+  /// Ranks of tp, cp, sp and stages: a search asks for them at every point.
+  std::array<int64_t, 4> sharing;
 };
 /// The same samples a step: microBatch * accumulation is constant.
 struct SplitOption {
