@@ -24,8 +24,8 @@ def CutStagesPass : Pass<"cut-stages", "::mlir::ModuleOp"> {
 
     A `sharding.request "pipeline"` of several `chunks` makes so many stretches of
     calls for each stage, in turns: calls are marked with the number of their
-    stretch, units with its rank's stage. A parameter that two chunks of one
-    stage read is an error. One with `split_backward` marks the graph with
+    stretch, units with its rank's stage. A parameter that several chunks of one
+    stage read is in one unit of it. One with `split_backward` marks the graph with
     `sharding.split_backward`; of two chunks the second ones are then in the
     opposite order of the stages (zb-v).
     `forwards_first` marks it with `sharding.forwards_first` (gpipe).

@@ -93,7 +93,8 @@ public:
       graph->setAttr(sharding::splitBackwardAttr, builder.getUnitAttr());
     if (forwardsFirst)
       graph->setAttr(sharding::forwardsFirstAttr, builder.getUnitAttr());
-    return placeUnits();
+    placeUnits();
+    return success();
   }
 
 private:
@@ -166,8 +167,9 @@ private:
 
   /// A unit belongs to the stage that reads its parameters, and is cut where
   /// stages read others of them. What several stages read is a unit of the
-  /// first of them, and a copy of it in each other.
-  LogicalResult placeUnits() {
+  /// first of them, and a copy of it in each other; chunks of one stage have it
+  /// together.
+  void placeUnits() {
     llvm::StringMap<SmallVector<int64_t>> stagesOfParam;
     llvm::StringMap<StringRef> ownName; // of aliases
     for (auto param : module.getOps<sharding::ParamOp>())
@@ -190,29 +192,12 @@ private:
           stages.push_back(sharding::stageOf(call));
       }
     }
-    // A rank would have the parameter's gradient from two programs.
-    for (auto &[fqn, readers] : stagesOfParam) {
-      llvm::SmallSet<int, 4> ranks;
-      for (int64_t reader : readers)
-        if (const int stage = layout.stageOf(static_cast<int>(reader));
-            !ranks.insert(stage).second) {
-          auto request = sharding::findRequest(module, "pipeline");
-          return emitError(request ? request.getLoc() : module.getLoc())
-                 << "chunk " << layout.chunkOf(static_cast<int>(reader))
-                 << " and an earlier chunk of stage " << stage << " both read '"
-                 << fqn << "', which is not planned; "
-                 << (layout.returns
-                         ? "another schedule parts them"
-                         : "fewer chunks, or pp of another size, part them");
-        }
-    }
     for (auto unit : llvm::to_vector(module.getOps<sharding::UnitOp>()))
       placeUnit(unit, stagesOfParam);
     for (auto param : module.getOps<sharding::ParamOp>())
       if (auto unit = unitOfParam.find(param.getFqn());
           unit != unitOfParam.end())
         param.setUnitAttr(unit->second);
-    return success();
   }
 
   void placeUnit(sharding::UnitOp unit,
@@ -252,14 +237,20 @@ private:
     });
     for (auto &[readers, params] : sets) {
       const bool tied = readers.size() > 1;
+      llvm::SmallSet<int, 4> ranks;
+      ranks.insert(layout.stageOf(static_cast<int>(readers.front())));
       place(suffixOf(readers.front(), tied), readers.front(), params);
       const StringAttr owner = last.getNameAttr();
       for (Attribute fqn : params)
         unitOfParam[cast<StringAttr>(fqn).getValue()] = owner;
-      if (!tied)
+      if (llvm::all_of(readers, [&](int64_t reader) {
+            return ranks.contains(layout.stageOf(static_cast<int>(reader)));
+          }))
         continue;
       sumOverStages(last);
       for (int64_t stage : ArrayRef(readers).drop_front()) {
+        if (!ranks.insert(layout.stageOf(static_cast<int>(stage))).second)
+          continue;
         place(suffixOf(stage, tied), stage, params);
         last->setAttr(sharding::copyOfAttr, owner);
         sumOverStages(last);

@@ -40,6 +40,10 @@ public:
     bool replicated = false;  // gradient shards are all-reduced
     bool tied = false;        // with those of other stages too
     bool casts = false;       // in another dtype, in a buffer to receive
+    /// Of several chunks of the rank that write gradients of it, whose programs
+    /// have one gradient between them: this is the one of several, another
+    /// one's backward is the first of a step, another one's program ends it.
+    bool shared = false, begun = false, endedElsewhere = false;
     /// Calls that read it, and that write gradients of it, in the order in
     /// which they run; the backward's first is the one with the highest number.
     int firstForward = -1, lastForward = -1;
@@ -50,6 +54,8 @@ public:
 
     /// Each micro-batch gathers it and frees it.
     bool comesAndGoes() const { return gathered && !whole; }
+    /// Its gradient is whole behind all backwards of the rank alone.
+    bool endsLate() const { return tied || shared; }
   };
   struct Gather {
     int unit = 0, call = 0; // the call that needs it
@@ -218,14 +224,12 @@ public:
   void endReductions() { flushAll(); }
 
   /// What other stages sum too comes last: they may wait for what this one has
-  /// sent.
+  /// sent. Behind all backwards is what several chunks have added to as well.
   void endBackward() {
     flushAll();
     for (size_t u = 0; last && u < uses.units.size(); ++u)
-      if (uses.units[u].tied && uses.units[u].lastGradient >= 0) {
-        startAllReduce(static_cast<int>(u), -1);
-        held.push_back({static_cast<int>(u), -1, Part::AllReduce});
-      }
+      if (uses.units[u].endsLate() && trains(static_cast<int>(u)))
+        endGradient(static_cast<int>(u));
     flushAll();
   }
 
@@ -236,14 +240,19 @@ public:
     if (options.clip)
       to.norm();
     for (size_t u = uses.units.size(); u-- > 0;)
-      if (uses.units[u].lastGradient >= 0)
+      if (trains(static_cast<int>(u)))
         updateUnit(static_cast<int>(u), -1);
     flushAll();
   }
 
   /// Gradients of an earlier micro-batch are there to be added to.
   bool accumulates(int u) const {
-    return !first && (options.keepUnsharded || unit(u).writesShard);
+    return (!first || unit(u).begun) &&
+           (options.keepUnsharded || unit(u).writesShard);
+  }
+  /// The program ends the unit's gradient and updates it.
+  bool trains(int u) const {
+    return unit(u).lastGradient >= 0 && !unit(u).endedElsewhere;
   }
 
 private:
@@ -361,10 +370,10 @@ private:
   };
 
   void reduce(int u, int call) {
-    if (options.keepUnsharded && !last)
+    if (options.keepUnsharded && (!last || unit(u).shared))
       return;
     if (!unit(u).writesShard) {
-      const bool fresh = first || options.keepUnsharded;
+      const bool fresh = (first && !unit(u).begun) || options.keepUnsharded;
       if (unit(u).receives) {
         flushEach();
         to.allocateReceive(u, call);
@@ -375,7 +384,7 @@ private:
         flushEach();
       to.startReduce(u, !fresh, call);
       hold({u, call, Part::Reduce});
-    } else if (unit(u).tied) {
+    } else if (unit(u).endsLate()) {
       return;
     } else if (last && unit(u).replicated) {
       flushEach();
@@ -388,6 +397,26 @@ private:
     } else if (last && options.updateInline) {
       flushAll();
       updateUnit(u, call);
+    }
+  }
+
+  /// Of a unit whose gradient is whole late: what follows its last backward.
+  void endGradient(int u) {
+    if (options.keepUnsharded && unit(u).shared && !unit(u).writesShard) {
+      if (unit(u).receives)
+        to.allocateReceive(u, -1);
+      to.allocateShardGradient(u, -1);
+      to.startReduce(u, false, -1);
+      to.awaitReduce(u, -1);
+    }
+    if (unit(u).replicated) {
+      startAllReduce(u, -1);
+      held.push_back({u, -1, Part::AllReduce});
+    } else if (options.hostUpdates) {
+      to.startOffload(u, -1);
+      held.push_back({u, -1, Part::Offload});
+    } else if (options.updateInline) {
+      updateUnit(u, -1);
     }
   }
 
@@ -428,7 +457,7 @@ private:
       to.awaitAllReduce(done.unit, done.call);
     } else {
       to.awaitReduce(done.unit, done.call);
-      if (unit(done.unit).tied)
+      if (unit(done.unit).endsLate())
         return;
       if (last && unit(done.unit).replicated) {
         startAllReduce(done.unit, done.call);

@@ -57,7 +57,12 @@ public:
       FailureOr<FunctionMemory> own = memoryOf(call.getCallee());
       if (failed(own))
         return failure();
-      const auto [held, gathered] = parametersOf(call);
+      // Where the model returns to its first rank, that has a tied embedding
+      // once.
+      const bool returns = c + 1 == calls.size() && !problem.ranks.empty() &&
+                           problem.ranks.front() == problem.ranks.back();
+      const auto [held, gathered] =
+          parametersOf(call, returns ? calls.front() : sharding::CallOp());
       problem.calls[c].heldBytes = held;
       problem.calls[c].perFrameBytes = own->frame;
       // The next call's parameters come while this one's are there.
@@ -114,20 +119,33 @@ private:
                        binding.getKind() == aten::BindingKind::Output);
   }
 
-  /// What a rank holds of the call's parameters all the time, and while it
-  /// computes.
-  std::pair<int64_t, int64_t> parametersOf(sharding::CallOp call) {
+  /// The parameters that the call reads, by index.
+  SmallVector<int> readsOf(sharding::CallOp call) {
+    SmallVector<int> result;
     auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
-    double held = 0, gathered = 0;
     for (unsigned i = 0; i < callee.getNumArguments(); ++i) {
       auto name =
           callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr);
       if (!name)
         continue;
       auto at = parameterOf.find(call.bindParam(name.getValue()));
-      if (at == parameterOf.end())
-        continue;
-      const plan::Parameter &parameter = layout.parameters[at->second];
+      if (at != parameterOf.end())
+        result.push_back(at->second);
+    }
+    return result;
+  }
+
+  /// What a rank holds of the call's parameters all the time, but for those
+  /// that it has for `other` (null: none) already, and while it computes.
+  std::pair<int64_t, int64_t> parametersOf(sharding::CallOp call,
+                                           sharding::CallOp other) {
+    SmallVector<int> known;
+    if (other)
+      known = readsOf(other);
+    double held = 0, gathered = 0;
+    for (int index : readsOf(call)) {
+      const plan::Parameter &parameter = layout.parameters[index];
+      const bool isNew = !llvm::is_contained(known, index);
       if (parameter.unit < 0)
         continue;
       const plan::Unit &unit = layout.units[parameter.unit];
@@ -140,12 +158,14 @@ private:
       const double whole = role(plan::Role::Gathered);
       const double shard = static_cast<double>(plan::shardNumel(layout, unit) *
                                                plan::itemSize(unit.storage));
-      held += share * (shard + (unit.whole ? whole : 0));
+      if (isNew)
+        held += share * (shard + (unit.whole ? whole : 0));
       gathered += share * (unit.whole ? 0 : 2 * whole);
       if (!unit.trainable)
         continue;
-      held += share * (static_cast<double>(plan::stateBytes(layout, unit)) +
-                       role(plan::Role::ShardGradient));
+      if (isNew)
+        held += share * (static_cast<double>(plan::stateBytes(layout, unit)) +
+                         role(plan::Role::ShardGradient));
       gathered += share * role(plan::Role::Gradient);
     }
     return {static_cast<int64_t>(held), static_cast<int64_t>(gathered)};

@@ -33,6 +33,19 @@ StepUses ProgramWriter::usesOf() const {
     flags.tied = plan::isTied(unit);
     flags.casts = !unit.hook.empty();
   }
+  // A later chunk of a stage has the backward of a micro-batch first.
+  std::vector<std::set<int>> writers(layout.units.size()); // chunks, by number
+  for (const SegmentCall &call : graph.calls)
+    for (const plan::ParamRef &p : call.gradients)
+      writers[p.unit].insert(call.stage);
+  for (auto [u, chunks] : llvm::enumerate(writers)) {
+    if (chunks.size() < 2)
+      continue;
+    StepUses::Unit &flags = result.units[u];
+    flags.shared = true;
+    flags.begun = place() != *chunks.rbegin();
+    flags.endedElsewhere = place() != *chunks.begin();
+  }
   const std::vector<int> none;
   for (const SegmentCall &call : graph.calls)
     if (call.stage != place())

@@ -238,10 +238,19 @@ CASES = [
                                     loss=LOSS_BF16, weights=WEIGHTS_BF16)),
     ("zb-v-pp2-tp2", zero_bubble_v(ranks=4, tp=2, accumulation=3,
                                    max_grad_norm=0.5)),
+    # Both chunks of the first stage have the embedding.
+    ("zb-v-pp2-tied", zero_bubble_v("six-tied", ranks=2, accumulation=4,
+                                    max_grad_norm=0.5)),
+    ("zb-v-pp3-tied", zero_bubble_v("six-tied", ranks=3, pp=3,
+                                    accumulation=7)),
+    ("zb-v-pp2-dp2-tied", zero_bubble_v("six-tied", ranks=4, accumulation=3,
+                                        max_grad_norm=0.5)),
     ("torch-zero-bubble-v",
      lambda context: as_torch(context, "six", pipeline="zb-v")),
     ("zb-v-to-data-parallel", lambda context: moves_to_other_meshes(
         context, "pp", "six", accumulation=4, pipeline="zb-v")),
+    ("zb-v-tied-to-data-parallel", lambda context: moves_to_other_meshes(
+        context, "pp", "six-tied", accumulation=4, pipeline="zb-v")),
     ("zb-v-dropout", lambda context: as_alone(
         context, "six-dropout", ranks=2, pipeline="zb-v")),
     ("zb-h1-cp2", beside("zb-h1", cp=2)),
@@ -257,6 +266,15 @@ CASES = [
     ("zero-2-zb-v", lambda context: as_alone(
         context, "six", kind="zero2", pipeline="zb-v", accumulation=4,
         micro_batch=1)),
+    ("zero-1-zb-v-tied", lambda context: as_alone(
+        context, "six-tied", kind="zero1", pipeline="zb-v", accumulation=4,
+        micro_batch=1)),
+    ("zero-2-zb-v-tied", lambda context: as_alone(
+        context, "six-tied", kind="zero2", pipeline="zb-v", accumulation=4,
+        micro_batch=1)),
+    ("hsdp-zb-v-tied", lambda context: as_alone(
+        context, "six-tied", ranks=8, replicate=2, pipeline="zb-v",
+        accumulation=2, micro_batch=1)),
     ("hsdp-dropout", lambda context: as_alone(context, ranks=8, replicate=2)),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
