@@ -19,7 +19,8 @@ def Schedule_ProgramOp
     Its arguments are the values that the runtime binds, named by `inputs`
     (`input_ids`, `labels`, `loss_seed`), and then the buffers that earlier
     programs of the step left, named by `carried`. `persistent` are the bytes
-    of shards and optimizer states, `peak` is the most that own buffers take
+    of shards, optimizer states and buffers of the model, which own no bytes as
+    arguments; `peak` is the most that own buffers take
     (with the persistent ones, without operator workspaces) and `at` the instruction
     with the highest total.
 

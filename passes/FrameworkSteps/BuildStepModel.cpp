@@ -224,6 +224,7 @@ private:
     StepValue v;
     v.bytes = bytesOf(value.getType());
     v.producer = producer;
+    v.buffer = producer < 0 && isBuffer(cast<BlockArgument>(value));
     const int index = static_cast<int>(model.values.size());
     model.values.push_back(v);
     values[value] = index;

@@ -29,3 +29,11 @@ bool accel::isTable(Value argument) {
     return rows && rows.getWeight() == argument;
   });
 }
+
+bool accel::isBuffer(BlockArgument argument) {
+  auto graph = cast<sharding::GraphOp>(argument.getOwner()->getParentOp());
+  Attribute name = graph.getArgNames()[argument.getArgNumber()];
+  return llvm::any_of(
+      graph->getParentOfType<ModuleOp>().getOps<sharding::BufferOp>(),
+      [&](sharding::BufferOp op) { return op.getFqnAttr() == name; });
+}

@@ -19,6 +19,9 @@ bool isOfSharedExperts(sharding::ParamOp op);
 /// An argument of a function that rows are looked up in: an embedding.
 bool isTable(mlir::Value argument);
 
+/// An argument of the graph that is a buffer of the model, and no data.
+bool isBuffer(mlir::BlockArgument argument);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERFORM_H

@@ -240,6 +240,9 @@ private:
       holdAsTorch(alone, candidate.torchVersion, candidate.accumulation,
                   last ? model.kinds[kind].logitsBytes : 0);
     }
+    for (const StepValue &value : own.model.values)
+      if (value.buffer)
+        alone.held.buffers += value.bytes;
     heldBy.push_back(alone.held);
     return cost;
   }

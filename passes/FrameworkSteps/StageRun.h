@@ -33,8 +33,8 @@ struct StageHeld {
   /// FSDP2: parameters from the first forward to the last backward, and
   /// gradients from the first backward on.
   int64_t gathered = 0, accumulated = 0;
-  /// Tensors that micro-batches are received into, and what the last stage
-  /// keeps of each for the caller of the schedule.
+  /// Buffers of the model and tensors that micro-batches are received into, and
+  /// what the last stage keeps of each for the caller of the schedule.
   int64_t buffers = 0, returned = 0;
   /// What each forward and each backward leaves until the next step, and what
   /// the last backward leaves until the next one has ended.

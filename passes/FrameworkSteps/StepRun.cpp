@@ -22,6 +22,9 @@ void StepRun::begin() {
     if (parameter.replicatedBytes > 0)
       engine.alloc(Holding::Parameters, parameter.replicatedBytes);
   allocatePersistent();
+  for (const StepValue &value : model.values)
+    if (value.buffer)
+      engine.alloc(Holding::Buffers, value.bytes);
   allocateReference();
   persistent = engine.total();
   const int64_t count = candidate.accumulation;
@@ -61,7 +64,7 @@ void StepRun::runMicroBatch() {
   const int count = static_cast<int>(blocks.size());
   // The batch itself; the next one replaces it.
   for (const StepValue &value : model.values)
-    if (value.producer < 0)
+    if (value.producer < 0 && !value.buffer)
       engine.alloc(Holding::Buffers, value.bytes);
   scoreCompletions();
   engine.at(-1, Place::Part::Forward);
@@ -95,16 +98,19 @@ void StepRun::runMicroBatch() {
   engine.at(-1, Place::Part::Reduce);
   endBackward();
   engine.free(Holding::Logits, outputs);
-  for (const StepValue &value : model.values)
-    if (value.producer < 0)
+  for (const StepValue &value : model.values) {
+    if (value.buffer)
+      continue; // it stays
+    if (value.producer < 0) {
       engine.free(Holding::Buffers, value.bytes);
-    else if (model.kinds[model.calls[value.producer].kind].loss) {
+    } else if (model.kinds[model.calls[value.producer].kind].loss) {
       const RecordingPause quiet(engine);
       const auto index = static_cast<int>(&value - model.values.data());
       engine.free(Holding::Activations, value.bytes, poolOfValue(index));
       if (records())
         engine.recorder->drop(tensors.value[index]);
     }
+  }
 }
 
 /// The model returns its logits beside the loss; wrappers convert them to

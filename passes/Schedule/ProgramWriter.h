@@ -172,6 +172,10 @@ private:
   bool isArgument(const plan::Unit &unit) const {
     return unit.whole && (options.stages == 1 || unit.stage == slot.stage);
   }
+  /// The inputs of the graph that chunks [from, to) of the stage read.
+  std::vector<int> boundTo(int from, int to) const;
+  /// Of the buffers that the stage's ranks hold for the run.
+  int64_t bufferBytes();
   bool isOwn(int call) const { return graph.calls[call].stage == place(); }
   bool isLastStage() const { return place() + 1 == options.layout().count(); }
   /// The values that an earlier stage than `stage` makes and this one or a

@@ -204,23 +204,40 @@ LogicalResult ProgramWriter::writeWeights() {
   return success();
 }
 
-LogicalResult ProgramWriter::write(StringRef name) {
+std::vector<int> ProgramWriter::boundTo(int from, int to) const {
   std::vector<bool> read(graph.values.size());
-  for (auto [c, call] : llvm::enumerate(graph.calls))
-    if (isOwn(static_cast<int>(c)))
-      for (int v : call.inputs)
-        read[v] = true;
+  for (const SegmentCall &call : graph.calls)
+    for (int chunk = from; chunk < to; ++chunk)
+      if (call.stage == options.layout().numberOf(slot.stage, chunk))
+        for (int v : call.inputs)
+          read[v] = true;
   std::vector<int> bound;
   for (int v : graph.inputs)
     if (options.stages == 1 || read[v])
       bound.push_back(v);
+  return bound;
+}
+
+/// As plan::persistentBytes counts them once there are programs.
+int64_t ProgramWriter::bufferBytes() {
+  int64_t bytes = 0;
+  for (int v : boundTo(0, options.chunks))
+    if (const GraphValue &value = graph.values[v];
+        plan::isBuffer(layout, value.name))
+      bytes += valueType(value.dtype, value.shape).getBytes();
+  return bytes;
+}
+
+LogicalResult ProgramWriter::write(StringRef name) {
+  const std::vector<int> bound = boundTo(slot.chunk, slot.chunk + 1);
   const bool seeded = !slot.eval && isLastStage();
   SmallVector<StringRef> names;
   for (int v : bound)
     names.push_back(graph.values[v].name);
   if (seeded)
     names.push_back("loss_seed");
-  int64_t persistent = plan::persistentBytes(layout, slot.stage);
+  int64_t persistent =
+      plan::persistentBytes(layout, slot.stage) + bufferBytes();
   for (const plan::Unit &unit : layout.units)
     if (isArgument(unit))
       persistent -= plan::roleBytes(layout, unit, plan::Role::Gathered);
@@ -240,10 +257,13 @@ LogicalResult ProgramWriter::write(StringRef name) {
   tangents.resize(graph.values.size());
   saved.resize(graph.calls.size());
   gradientSeen.resize(layout.parameters.size());
-  for (int v : bound)
-    values[v] =
-        addInput(graph.values[v].name,
-                 valueType(graph.values[v].dtype, graph.values[v].shape));
+  for (int v : bound) {
+    const GraphValue &value = graph.values[v];
+    const bool stays = plan::isBuffer(layout, value.name);
+    values[v] = addInput(value.name, valueType(value.dtype, value.shape,
+                                               stays ? std::optional<int64_t>(0)
+                                                     : std::nullopt));
+  }
   if (seeded)
     tangents[graph.loss] =
         addInput("loss_seed", valueType(plan::DType::F32, {}));

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Segments/Segments.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Liveness.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -104,6 +105,9 @@ private:
         plan.job.optimizer.groups.size() + 1 + squareSets() + 8;
     for (size_t i = 0; i < numbers; ++i)
       make(sizeof(double));
+    // Executor::holdBuffers, before the first step.
+    for (const plan::Value *buffer : plan::buffersOf(plan, stage))
+      make(plan::denseBytes(*buffer));
   }
 
   /// As Executor::addSquareSets makes them.

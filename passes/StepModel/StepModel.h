@@ -208,6 +208,7 @@ struct StepValue {
   int producer = -1;     // StepModel::calls
   bool gradient = false; // the backward makes one of it
   int64_t gradientBytes = 0;
+  bool buffer = false; // of the model: it is there between steps
 };
 
 /// Parameters that are gathered and reduced together, in the order in which

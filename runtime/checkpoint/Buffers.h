@@ -18,8 +18,8 @@ namespace accel::run {
 
 /// The values of Plan::buffers, read once from the model's archive, or, where
 /// there is none, from its weight files; without either they are zeros. They
-/// stay outside of the counting allocator; programs get copies, as they do of
-/// data.
+/// stay outside of the counting allocator; a rank's programs share one copy of
+/// each, which nothing changes.
 class Buffers {
 public:
   Buffers() = default;

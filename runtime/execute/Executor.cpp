@@ -300,25 +300,27 @@ at::Tensor Executor::onDevice(const std::string &name,
                               const plan::Value &description,
                               const MakeInput &input) {
   const c10::Device device = hardware.device();
-  const auto known = staged.find(name);
-  at::Tensor from = known == staged.end() ? input(name) : known->second;
+  at::Tensor from = input(name);
   if (from.sizes() != c10::IntArrayRef(description.shape))
     throw PlanError("input '" + name + "' has another shape than the data's");
   if (device.is_cpu())
     return from.to(device, scalarType(description.dtype));
-  if (known == staged.end()) {
-    // Through pinned memory: a copy from anywhere else stops the host.
-    at::Tensor pinned = at::empty(
-        from.sizes(),
-        at::TensorOptions(scalarType(description.dtype)).pinned_memory(true));
-    from = pinned.copy_(from);
-    for (const plan::Buffer &buffer : job.buffers)
-      if (buffer.fqn == name)
-        staged[name] = from;
-  }
-  at::Tensor result = at::empty_like(from, from.options().device(device));
-  result.copy_(from, /*non_blocking=*/true);
+  // Through pinned memory: a copy from anywhere else stops the host.
+  at::Tensor pinned = at::empty(
+      from.sizes(),
+      at::TensorOptions(scalarType(description.dtype)).pinned_memory(true));
+  pinned.copy_(from);
+  at::Tensor result = at::empty_like(pinned, pinned.options().device(device));
+  result.copy_(pinned, /*non_blocking=*/true);
   return result;
+}
+
+void Executor::holdBuffers(const MakeInput &input) {
+  if (holdsBuffers)
+    return;
+  for (const plan::Value *buffer : plan::buffersOf(job, ownStage))
+    held[buffer->name] = onDevice(buffer->name, *buffer, input);
+  holdsBuffers = true;
 }
 
 std::vector<at::Tensor> Executor::inputsOf(const plan::Program &program,
@@ -332,6 +334,10 @@ std::vector<at::Tensor> Executor::inputsOf(const plan::Program &program,
                             .device(hardware.device()));
       tensor.copy_(seed);
       inputs.push_back(std::move(tensor));
+      continue;
+    }
+    if (const auto buffer = held.find(description.name); buffer != held.end()) {
+      inputs.push_back(buffer->second);
       continue;
     }
     try {
@@ -357,6 +363,7 @@ void Executor::queue(
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   publish();
+  holdBuffers([&](const std::string &name) { return input(0, name); });
   if (disk)
     disk->readAhead();
   optimizer->setLearningRates(learningRates);
@@ -487,6 +494,7 @@ EvalResult Executor::evaluate(const MakeInput &input) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   publish();
+  holdBuffers(input);
   seed.fill_(1);
   // The last chunk has the loss.
   ProgramResults results;

@@ -52,7 +52,8 @@ struct EvalResult {
 };
 
 /// Tensors on the host for a program's inputs but "loss_seed", by name, of the
-/// dtype and shape of the program's value. Called once a micro-batch.
+/// dtype and shape of the program's value. Called once a micro-batch, and once
+/// a run for a buffer of the model.
 using MakeInput = std::function<at::Tensor(const std::string &name)>;
 
 class Executor {
@@ -182,6 +183,8 @@ private:
                                    const MakeInput &input);
   ProgramResults runProgram(ProgramRunner &program, const MakeInput &input,
                             std::vector<InstructionTime> *times);
+  /// Brings the buffers that programs of this rank read to the device, once.
+  void holdBuffers(const MakeInput &input);
   /// What a program's input of this name is made of, on the device.
   at::Tensor onDevice(const std::string &name, const plan::Value &description,
                       const MakeInput &input);
@@ -224,7 +227,8 @@ private:
   std::function<void(int)> updateHook;
   bool counted = false;   // this step, in the optimizer's counters
   at::Tensor coefficient; // 0-d f64: what gradients are multiplied by
-  std::map<std::string, at::Tensor> staged; // buffers, in pinned memory
+  std::map<std::string, at::Tensor> held; // buffers of the model, by name
+  bool holdsBuffers = false;
 
   /// A GPU is not waited for within a step: its numbers stay where they are.
   bool late = false;

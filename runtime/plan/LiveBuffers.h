@@ -20,9 +20,9 @@ namespace accel::plan {
 /// One storage, or one kind of storage of one unit.
 struct LiveBuffer {
   /// "parameters", "optimizer", "gathered", "gradient", "receive",
-  /// "shard_gradient" (of a unit); "value" (of the program); "temporary" (of
-  /// the running call); "workspace" (of its operator, or of
-  /// the update of a unit).
+  /// "shard_gradient" (of a unit); "buffer" (of the model); "value" (of the
+  /// program); "temporary" (of the running call); "workspace" (of its operator,
+  /// or of the update of a unit).
   std::string kind;
   std::string name; // unit, value, or operator and module
   int64_t bytes = 0;

@@ -76,8 +76,9 @@ struct Parameter {
 };
 
 /// A tensor of the model that is not trained; persistent ones are part of the
-/// checkpoint. Every rank holds all of it; programs have an input of its name,
-/// whose values are in Job::archive.
+/// checkpoint. Programs have an input of its name, whose values are in
+/// Job::archive. No program changes it: every rank whose programs read it holds
+/// all of it on the device for the whole run.
 struct Buffer {
   std::string fqn; // as named_buffers() spells it
   std::vector<int64_t> shape;

@@ -120,6 +120,25 @@ int64_t defaultBytes(const Value &value) {
   return value.alias >= 0 ? 0 : denseBytes(value);
 }
 
+bool isBuffer(const Plan &plan, const std::string &name) {
+  return std::any_of(plan.buffers.begin(), plan.buffers.end(),
+                     [&](const Buffer &buffer) { return buffer.fqn == name; });
+}
+
+std::vector<const Value *> buffersOf(const Plan &plan, int stage) {
+  std::vector<const Value *> result;
+  if (plan.buffers.empty())
+    return result;
+  std::set<std::string> seen;
+  for (const Program &program : plan.programs)
+    if (program.stage == stage)
+      for (int value : program.inputs)
+        if (const Value &input = program.values[value];
+            isBuffer(plan, input.name) && seen.insert(input.name).second)
+          result.push_back(&input);
+  return result;
+}
+
 int64_t denseBytes(const Value &value) {
   return alignedBytes(
       saturatingMul(product(value.shape), itemSize(value.dtype)));

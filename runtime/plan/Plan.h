@@ -138,6 +138,11 @@ std::vector<int64_t> stagesWith(const Plan &plan, int unit);
 bool isTied(const Unit &unit);
 /// Elements that one rank keeps of `unit`.
 int64_t shardNumel(const Plan &plan, const Unit &unit);
+/// Programs' inputs of this name are a buffer of the model, and no data.
+bool isBuffer(const Plan &plan, const std::string &name);
+/// The buffers that programs of a stage read, each as the input of the first
+/// of them: what its ranks hold for the run.
+std::vector<const Value *> buffersOf(const Plan &plan, int stage);
 /// Bytes of a unit's buffer of this role, on one rank.
 int64_t roleBytes(const Plan &plan, const Unit &unit, Role role);
 /// What all-reduces of a unit with Unit::hook are in.

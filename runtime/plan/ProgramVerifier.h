@@ -22,6 +22,7 @@ public:
         onHost(program.values.size()) {}
   /// Its inputs are bound.
   void begin();
+  void checkBuffer(const Value &input);
   /// Instructions [from, to).
   void run(size_t from, size_t to);
   void finish();

@@ -46,7 +46,8 @@ struct Value {
   std::string name;
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
-  int64_t bytes = 0; // aligned; 0 if it shares the storage of `alias`
+  int64_t bytes = 0; // aligned; 0 if it shares the storage of `alias`, and of
+                     // a buffer, which lives as long as the run
   int alias = -1;    // Program::values: the owner, which has no alias itself
   bool operator==(const Value &) const = default;
 };

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/ProgramVerifier.h"
 
+#include <algorithm>
+
 namespace accel::plan {
 
 bool ProgramVerifier::usable(int unit, Role role, Stream stream,
@@ -511,16 +513,33 @@ void ProgramVerifier::finish() {
       complain(valueName(value) + " is never freed");
 }
 
+/// The run holds it, whatever programs do.
+void ProgramVerifier::checkBuffer(const Value &input) {
+  const auto buffer =
+      std::find_if(plan.buffers.begin(), plan.buffers.end(),
+                   [&](const Buffer &b) { return b.fqn == input.name; });
+  if (buffer->shape != input.shape || buffer->dtype != input.dtype)
+    complain("input " + quoted(input.name) +
+             " is of another shape or dtype than the buffer of its name");
+  if (input.alias >= 0 || input.bytes != 0)
+    complain("input " + quoted(input.name) + " has " +
+             std::to_string(input.bytes) +
+             " bytes of its own, expected 0: a buffer lives as long as the "
+             "run, not as long as a program; plan the job anew");
+}
+
 void ProgramVerifier::begin() {
   place = "program " + quoted(program.name);
   for (int value : program.inputs) {
     if (defined[value])
       complain("input " + quoted(program.values[value].name) +
                " is listed twice");
-    if (program.values[value].alias >= 0 ||
-        program.values[value].bytes != defaultBytes(program.values[value]))
-      complain("input " + quoted(program.values[value].name) +
-               " has no storage of its own");
+    const Value &input = program.values[value];
+    if (isBuffer(plan, input.name)) {
+      checkBuffer(input);
+    } else if (input.alias >= 0 || input.bytes != defaultBytes(input)) {
+      complain("input " + quoted(input.name) + " has no storage of its own");
+    }
     live[value] = defined[value] = true;
   }
 }

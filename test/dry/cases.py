@@ -9,6 +9,7 @@ import copy
 import itertools
 import os
 import random
+import subprocess
 import sys
 
 import yaml
@@ -74,7 +75,8 @@ def families():
 def name(case):
     return "-".join([case["family"], case["precision"], case["mesh"],
                      f"x{case['accumulation']}", case["recompute"],
-                     case["extra"], *filter(None, [case.get("target")])])
+                     case["extra"], *filter(None, [case.get("target")]),
+                     *(["pt2"] if case.get("archive") else [])])
 
 
 def possible(case):
@@ -151,6 +153,15 @@ OLDER = [{"family": "gqa", "precision": precision, "mesh": mesh,
              ("hybrid", "fp16", "none", "none")]]
 
 
+# Of a .pt2, whose buffers are on the device for the run; in two micro-batches.
+ARCHIVED = [{"family": "gqa", "precision": precision, "mesh": mesh,
+             "accumulation": 2, "recompute": recompute, "extra": extra,
+             "archive": True}
+            for mesh, precision, recompute, extra in [
+                ("two", "bf16", "pointwise", "clip"),
+                ("one", "fp32", "full", "none")]]
+
+
 # What waits on the host; both kinds of update, all kinds of gathers.
 OFFLOADED = [
     {"family": family, "precision": precision, "mesh": mesh,
@@ -202,7 +213,7 @@ OFFLOADED = [
 
 def chosen():
     """Each family at least once, and every pair of options, in few cases."""
-    return pairwise() + SPLIT + OLDER
+    return pairwise() + SPLIT + OLDER + ARCHIVED
 
 
 def pairwise():
@@ -229,6 +240,16 @@ def pairwise():
         missing -= pairs(best)
         result.append(best)
     return result + [drawn(family)[0] for family in LATER]
+
+
+def export(folder, data):
+    """The job's model as a .pt2."""
+    subprocess.run(
+        [sys.executable, os.path.join(ROOT, "tools", "export-model"),
+         os.path.join(folder, "model"), "-o", os.path.join(folder, "model.pt2"),
+         "--weights", "--batch", str(data["micro_batch"]), "--seq-len",
+         str(data["sequence_length"])], check=True, stdout=subprocess.DEVNULL)
+    return "model.pt2"
 
 
 def write(folder, case):
@@ -284,6 +305,8 @@ def write(folder, case):
             job["adapter"] = {"r": 4, "lora_alpha": 8,
                               "target_modules": "all-linear"}
     del job["checkpoint"]
+    if case.get("archive"):
+        job["model"] = export(folder, job["data"])
     gpu = copy.deepcopy(job)
     job.pop("offload", None)
     cpu = jobs.write_job(folder, job, "cpu.yaml")

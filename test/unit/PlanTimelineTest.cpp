@@ -212,6 +212,42 @@ TEST_P(TimelineOfPlan, LiveBuffersSumToTheTimeline) {
   EXPECT_EQ(carried, plan.step.size() > 1);
 }
 
+int64_t liveAt(const Plan &plan, int program, int instruction) {
+  int64_t bytes = 0;
+  for (const LiveBuffer &holder : liveBuffersAt(plan, program, instruction))
+    bytes += holder.bytes;
+  return bytes;
+}
+
+/// Of an input that is a buffer of the model the run holds the bytes, and no
+/// program; one that says otherwise is refused.
+TEST_P(TimelineOfPlan, BuffersPersist) {
+  const Plan data = test::makePlan(GetParam());
+  Plan plan = data;
+  const Program &first = plan.programs[plan.step[0].first];
+  const Value input = first.values[first.inputs[0]];
+  plan.buffers.push_back({input.name, input.shape, input.dtype, false});
+  EXPECT_NE(verify(plan), std::vector<std::string>{});
+  for (Program &program : plan.programs)
+    for (Value &value : program.values)
+      if (value.name == input.name)
+        value.bytes = 0;
+  predictMemory(plan);
+  EXPECT_EQ(verify(plan), std::vector<std::string>{});
+  ASSERT_EQ(buffersOf(plan, 0).size(), 1u) << "once, whoever reads it";
+  EXPECT_EQ(plan.predicted.persistentBytes,
+            data.predicted.persistentBytes + input.bytes);
+  EXPECT_GE(plan.predicted.ownPeakBytes, data.predicted.ownPeakBytes);
+  EXPECT_LE(plan.predicted.ownPeakBytes,
+            data.predicted.ownPeakBytes + input.bytes);
+  EXPECT_EQ(sum(plan.predicted.breakdown), plan.predicted.peakBytes);
+  const int index = plan.step[0].first;
+  const ProgramTimeline timeline =
+      simulate(plan, plan.programs[index], persistentBytes(plan));
+  for (size_t s = 0; s < plan.programs[index].instructions.size(); ++s)
+    EXPECT_EQ(liveAt(plan, index, s), timeline.instructions[s].peakTotalBytes);
+}
+
 test::Size sized(int64_t ranks, int64_t replicas, int64_t accumulation) {
   test::Size size;
   size.shardRanks = ranks;
