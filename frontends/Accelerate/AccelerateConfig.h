@@ -227,6 +227,8 @@ struct AccelerateOptions {
   /// null: nowhere.
   LaunchEnvironment *launch = nullptr;
   std::string torchVersion = "2.15.0";
+  /// It is of the command line: a job's `torch_version` gives way.
+  bool torchGiven = false;
   std::string deepspeedVersion = {}; // empty: not given
   /// Stand for the files of these paths: the configuration, and what it names.
   yaml::FileTexts texts = {};

@@ -41,6 +41,9 @@ std::string toString(AccelerateVersion version);
 /// The versions that the table covers.
 inline constexpr AccelerateVersion oldestAccelerate{0, 11};
 inline constexpr AccelerateVersion newestAccelerate{1, 15};
+/// Releases of torch that plans can be of.
+inline constexpr AccelerateVersion oldestTorch{2, 0};
+inline constexpr AccelerateVersion newestTorch{2, 15};
 /// "Still there": later than any version.
 inline constexpr AccelerateVersion neverAccelerate{99, 0};
 

@@ -175,6 +175,10 @@ struct JobConfig {
   /// give the same bits each time.
   Setting<std::string> onNan{"stop", Origin::Default, "on_nan", {}, ""};
   Setting<bool> deterministic{false, Origin::Default, "deterministic", {}, ""};
+  /// The release of torch that the job runs on, where the file says it;
+  /// `accelerate.torchVersion` is what is planned for.
+  Setting<std::string> torchVersion{
+      "", Origin::Default, "torch_version", {}, ""};
   /// `offload.states`: the optimizer and its states are on the host. Those of
   /// parameters are `accelerate.offloadParams`, as fsdp_offload_params is.
   Setting<bool> offloadStates{false, Origin::Default, "offload", {}, ""};

@@ -38,6 +38,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "dropout_seed",
                                                 "on_nan",
                                                 "deterministic",
+                                                "torch_version",
                                                 "ddp",
                                                 "reduce_gradients",
                                                 "offload",
@@ -64,12 +65,14 @@ std::optional<plan::DType> parsePrecision(const std::string &text) {
 } // namespace
 
 std::optional<JobConfig> JobReader::read() {
+  Setting<std::string> torch = readTorch();
   auto accelerate = std::make_unique<AccelerateConfig>();
   bool complete = readAccelerate(*accelerate);
   // Without an accelerate part the rest is still read, to report all of it.
   JobConfig job = defaultJob(std::move(*accelerate));
   job.file = file;
   job.isJob = true;
+  job.torchVersion = std::move(torch);
   readModel(job);
   readInit(job);
   readTrainable(job);
@@ -100,6 +103,34 @@ std::optional<JobConfig> JobReader::read() {
   return job;
 }
 
+Setting<std::string> JobReader::readTorch() {
+  constexpr const char *key = "torch_version";
+  Setting<std::string> version{"", Origin::Default, key, {}, ""};
+  const yaml::Entry *entry = top.find(key);
+  if (!entry)
+    return version;
+  const yaml::Node &value = *entry->value;
+  const std::optional<AccelerateVersion> release =
+      value.isScalar() ? parseAccelerateVersion(value.text) : std::nullopt;
+  if (!release) {
+    top.error("invalid-version", key,
+              yaml::shortText(value) + " is not a version of torch",
+              "write it as 2.15.0");
+    return version;
+  }
+  if (*release < oldestTorch || *release > newestTorch) {
+    top.error(notSupportedCode, key,
+              "torch " + toString(*release) + " is not known, only " +
+                  toString(oldestTorch) + " to " + toString(newestTorch) +
+                  " are");
+    return version;
+  }
+  version = {value.text, Origin::Written, key, top.locate(key), ""};
+  if (!reads.torchGiven)
+    reads.torchVersion = value.text;
+  return version;
+}
+
 bool JobReader::readAccelerate(AccelerateConfig &config) {
   auto take = [&](std::optional<AccelerateConfig> parsed) {
     if (parsed)
@@ -107,13 +138,13 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
     return parsed.has_value();
   };
   const yaml::Entry *entry = top.find("accelerate");
-  const std::string &version = options.accelerate.version;
+  const std::string &version = reads.version;
   if (!entry) {
     // The keys stand at the top level, among ours.
     for (const std::string &key : accelerateTopLevelKeys(version))
       if (top.find(key.c_str()))
         return take(parseAccelerate(file, top.mappingNode(), "", jobKeys(),
-                                    options.accelerate, engine));
+                                    reads, engine));
     top.checkKeys(jobKeys());
     top.error("missing-key", "accelerate",
               "the accelerate configuration is missing",
@@ -131,8 +162,7 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
   top.checkKeys(known);
   const yaml::Node &value = *entry->value;
   if (value.isMapping())
-    return take(parseAccelerate(file, value, "accelerate", {},
-                                options.accelerate, engine));
+    return take(parseAccelerate(file, value, "accelerate", {}, reads, engine));
   Setting<std::string> path;
   top.pathTo("accelerate", path);
   if (!path.written())
@@ -144,7 +174,7 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
               "paths are relative to the folder of this file");
     return false;
   }
-  return take(parseAccelerate(path.value, options.accelerate, engine));
+  return take(parseAccelerate(path.value, reads, engine));
 }
 
 void JobReader::readModel(JobConfig &job) {

@@ -20,7 +20,7 @@ public:
   JobReader(const std::string &file, const yaml::Node &root,
             const LoadOptions &options, DiagnosticEngine &engine)
       : file(file), top(file, root, "", engine), options(options),
-        engine(engine) {}
+        engine(engine), reads(options.accelerate) {}
 
   std::optional<JobConfig> read();
 
@@ -29,8 +29,11 @@ private:
   Fields top;
   const LoadOptions &options;
   DiagnosticEngine &engine;
+  AccelerateOptions reads; // those of `options`, of the job's torch
 
   // JobReader.cpp
+  /// Which torch the accelerate part and the plan are of.
+  Setting<std::string> readTorch();
   /// False (reported) if there is none that makes sense.
   bool readAccelerate(AccelerateConfig &config);
   void readModel(JobConfig &job);

@@ -17,7 +17,9 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   std::optional<AccelerateVersion> version = parseAccelerateVersion(
                                        options.accelerateVersion),
                                    torch = parseAccelerateVersion(
-                                       options.torchVersion),
+                                       loaded.job && loaded.job->isJob
+                                           ? loaded.job->accelerate.torchVersion
+                                           : options.torchVersion),
                                    transformers = parseAccelerateVersion(
                                        options.transformersVersion);
   if (!transformers)

@@ -391,6 +391,12 @@ Json jobProperties() {
                {"find_unused_parameters",
                 flag("Look for parameters without a gradient")}})},
       {"deterministic", flag("Kernels that give the same bits each time")},
+      {"torch_version",
+       {{"description", "The release of torch that the job runs on, as "
+                        "2.11.0; --torch-version wins"},
+        {"anyOf", Json::array({{{"type", "string"},
+                                {"pattern", "^2\\.([0-9]|1[0-5])(\\..*)?$"}},
+                               {{"type", "number"}}})}}},
       {"sequence_parallel",
        flag("Activations between layers are a rank's tokens, with tp_size")},
       {"expert_imbalance",

@@ -9,7 +9,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
+#include "passes/Frameworks/Framework.h"
 #include "passes/Schedule/IssueStep.h"
+#include "passes/Segments/InnerBytes.h"
 #include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -253,6 +255,9 @@ protected:
         continue;
       updateFlat(flat);
     }
+    if (model.device != "cpu" &&
+        frameworks::keepsWorkspaces(candidate.torchVersion))
+      engine.alloc(Holding::Buffers, gemmWorkspace(layout.target.capability));
     countBuffers();
     listUses();
   }

@@ -85,6 +85,10 @@ int64_t cudnnHead(const std::string &torch, double capability) {
   return atLeast(torch, "2.15") ? 256 : 128;
 }
 
+bool keepsWorkspaces(const std::string &torch) {
+  return !atLeast(torch, "2.12");
+}
+
 void useKernels(KernelSet set, Kernels &kernels) {
   if (set == KernelSet::TransformerEngineLoss) {
     kernels.loss = LossKernel::InPlace;

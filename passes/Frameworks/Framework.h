@@ -186,6 +186,10 @@ struct Kernels {
 /// where cuDNN is newer than 9.15.0, which torch's wheels carry from 2.11 on.
 int64_t cudnnHead(const std::string &torch, double capability);
 
+/// Whether this torch keeps the workspaces of cuBLAS and cuBLASLt from their
+/// first product on: 2.11 was seen to, 2.15 not to.
+bool keepsWorkspaces(const std::string &torch);
+
 /// Kernels that a script puts in place of those of transformers' modules: Liger
 /// Kernel's (liger_kernel/transformers/monkey_patch.py: norms, rotary positions
 /// and SwiGLU; the loss is a matter of its own), or the fused operations of

@@ -54,6 +54,12 @@ public:
   }
 
   replay::Problem problem;
+  int64_t keptBytes() const {
+    int64_t bytes = 0;
+    for (int64_t each : kept)
+      bytes += plan::alignedBytes(each);
+    return bytes;
+  }
 
 private:
   /// A storage is the name of its tensor in the problem; -1: it is not counted
@@ -350,6 +356,7 @@ PlanTensors::PlanTensors(const plan::Plan &plan, int stage, double capability,
 PlanTensors::~PlanTensors() = default;
 void PlanTensors::step() { recorder->step(); }
 void PlanTensors::evaluate() { recorder->evaluate(); }
+int64_t PlanTensors::keptBytes() const { return recorder->keptBytes(); }
 const replay::Problem &PlanTensors::problem() const {
   return recorder->problem;
 }

@@ -15,6 +15,19 @@ replay::AllocatorRules accelRunAllocator() {
   return rules;
 }
 
+int64_t keptWorkspaceBytes(const plan::Plan &plan, const Target &target,
+                           const RankAllocator &allocator) {
+  int64_t most = 0;
+  for (int stage = 0; allocator.keepsWorkspaces && stage < plan.numStages();
+       ++stage) {
+    PlanTensors tensors(plan, stage, target.capability,
+                        /*keepsWorkspaces=*/true);
+    tensors.step();
+    most = std::max(most, tensors.keptBytes());
+  }
+  return most;
+}
+
 int64_t replaySegments(const plan::Plan &plan, const Target &target,
                        const RankAllocator &allocator) {
   constexpr int mostSteps = 6;

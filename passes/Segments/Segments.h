@@ -49,11 +49,17 @@ public:
   /// The evaluation, where the plan has one.
   void evaluate();
   const replay::Problem &problem() const;
+  /// Of the workspaces that are kept, from their first use on.
+  int64_t keptBytes() const;
 
 private:
   class Recorder;
   std::unique_ptr<Recorder> recorder;
 };
+
+/// Plan::keptWorkspaceBytes; of a pipeline those of the stage that keeps most.
+int64_t keptWorkspaceBytes(const plan::Plan &plan, const Target &target,
+                           const RankAllocator &allocator);
 
 /// Bytes of segments at their peak: steps until nothing changes any more, an
 /// evaluation and a step. Of a pipeline those of the stage that holds most.

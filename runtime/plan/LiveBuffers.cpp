@@ -236,6 +236,8 @@ private:
           states && !plan.offload.states)
         result.push_back({"optimizer", unit.name, states, -1});
     }
+    if (plan.keptWorkspaceBytes)
+      result.push_back({"workspace", "kept", plan.keptWorkspaceBytes, -1});
     for (const Value *buffer : buffersOf(plan, program->stage))
       result.push_back({"buffer", buffer->name, denseBytes(*buffer), -1});
     for (const auto &[key, from] : buffers)

@@ -22,7 +22,7 @@ struct LiveBuffer {
   /// "parameters", "optimizer", "gathered", "gradient", "receive",
   /// "shard_gradient" (of a unit); "buffer" (of the model); "value" (of the
   /// program); "temporary" (of the running call); "workspace" (of its operator,
-  /// or of the update of a unit).
+  /// of the update of a unit, or kept by libraries).
   std::string kind;
   std::string name; // unit, value, or operator and module
   int64_t bytes = 0;

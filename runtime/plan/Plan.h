@@ -72,6 +72,9 @@ struct Plan {
   std::vector<Axis> axes;
   Offload offload;
   std::vector<OptimizerGroup> groups() const { return job.optimizer.groups; }
+  /// Of workspaces that the libraries of the job's torch keep from their first
+  /// product on (cuBLAS's, up to torch 2.11); 0 where it gives them back.
+  int64_t keptWorkspaceBytes = 0;
   std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
   std::vector<Unit> units;

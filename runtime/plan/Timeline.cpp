@@ -355,6 +355,7 @@ Breakdown persistent(const Plan &plan, int stage) {
     if (unit.whole)
       result.gathered += roleBytes(plan, unit, Role::Gathered);
   }
+  result.buffers += plan.keptWorkspaceBytes;
   for (const Value *buffer : buffersOf(plan, stage))
     result.buffers += denseBytes(*buffer);
   return result;

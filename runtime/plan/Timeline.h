@@ -51,8 +51,9 @@ struct ProgramTimeline {
   Breakdown breakdown;        // at peakInstruction; sums to peakTotalBytes
 };
 
-/// Bytes that live between steps: shards, optimizer states and the buffers that
-/// programs read. On a rank of a stage, where the plan is a pipeline's.
+/// Bytes that live between steps: shards, optimizer states, the buffers that
+/// programs read, and workspaces that libraries keep. On a rank of a stage,
+/// where the plan is a pipeline's.
 int64_t persistentBytes(const Plan &plan, int stage = 0);
 
 /// Bytes of pinned host memory that a rank of a stage holds (Plan::offload),

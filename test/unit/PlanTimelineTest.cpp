@@ -248,6 +248,22 @@ TEST_P(TimelineOfPlan, BuffersPersist) {
     EXPECT_EQ(liveAt(plan, index, s), timeline.instructions[s].peakTotalBytes);
 }
 
+/// What libraries keep is there all the time.
+TEST_P(TimelineOfPlan, KeptWorkspacesPersist) {
+  const Plan without = test::makePlan(GetParam());
+  Plan plan = without;
+  plan.keptWorkspaceBytes = 1 << 20;
+  predictMemory(plan);
+  EXPECT_EQ(verify(plan), std::vector<std::string>{});
+  const Predicted &p = plan.predicted, &q = without.predicted;
+  EXPECT_EQ(p.persistentBytes, q.persistentBytes + (1 << 20));
+  EXPECT_EQ(p.ownPeakBytes, q.ownPeakBytes + (1 << 20));
+  EXPECT_EQ(p.peakBytes, q.peakBytes + (1 << 20));
+  EXPECT_EQ(p.peakInstruction, q.peakInstruction);
+  EXPECT_EQ(liveAt(plan, plan.step[0].first, 0),
+            liveAt(without, plan.step[0].first, 0) + (1 << 20));
+}
+
 test::Size sized(int64_t ranks, int64_t replicas, int64_t accumulation) {
   test::Size size;
   size.shardRanks = ranks;

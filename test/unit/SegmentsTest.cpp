@@ -93,6 +93,10 @@ TEST_P(SegmentsOfPlan, KeptWorkspacesPersist) {
     EXPECT_GE(end, plan.predicted.persistentBytes + workspace);
     EXPECT_LE(end, plan.predicted.persistentBytes + workspace + 4096);
   }
+  EXPECT_EQ(tensors.keptBytes(), workspace);
+  EXPECT_EQ(keptWorkspaceBytes(plan, cuda(), {{}, /*keepsWorkspaces=*/true}),
+            workspace);
+  EXPECT_EQ(keptWorkspaceBytes(plan, cuda(), {}), 0);
   EXPECT_GE(levels.peak, plan.predicted.ownPeakBytes + workspace);
   EXPECT_LE(levels.peak, plan.predicted.ownPeakBytes + workspace + 4096);
 }

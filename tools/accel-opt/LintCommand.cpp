@@ -17,6 +17,7 @@ using namespace accel;
 
 /// `emitsEnvironment`: --emit env.
 static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
+                       std::optional<std::string> &torch,
                        std::optional<int64_t> &maxErrors,
                        bool &emitsEnvironment, std::string &page) {
   arguments.option("--accelerate-version", job.options.accelerate.version,
@@ -24,8 +25,9 @@ static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                    "judge as this version of accelerate (default 1.15.0)");
   arguments.option("--model", job.checks.model, textValue("DIR"),
                    "transformers model (config.json) that the file is for");
-  arguments.option("--torch-version", job.checks.torchVersion, textValue("V"),
-                   "judge with this version of torch (default 2.15.0)");
+  arguments.option("--torch-version", torch, textValue("V"),
+                   "judge with this version of torch (default: a job's "
+                   "torch_version, else 2.15.0)");
   arguments.option("--format", report.format, lintFormatValue(),
                    "text for people; json for programs; sarif, github, gitlab "
                    "and junit for code hosts and CI");
@@ -100,13 +102,14 @@ int accel::lintCommand(int argc, char **argv) {
   LaunchEnvironment launch;
   job.options.accelerate.launch = &launch;
   LintReport report;
+  std::optional<std::string> torch;
   std::optional<int64_t> maxErrors;
   bool emitsEnvironment = false;
   std::string page;
   Arguments arguments("accel-opt lint", "[CONFIG.yaml...]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
-  addOptions(arguments, job, report, maxErrors, emitsEnvironment, page);
+  addOptions(arguments, job, report, torch, maxErrors, emitsEnvironment, page);
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -114,6 +117,10 @@ int accel::lintCommand(int argc, char **argv) {
   if (!takeFiles(arguments, job, report, exitCode))
     return exitCode;
   AccelerateOptions &accelerate = job.options.accelerate;
+  if (torch) {
+    job.checks.torchVersion = *torch;
+    accelerate.torchGiven = true;
+  }
   accelerate.torchVersion = job.checks.torchVersion;
   accelerate.deepspeedVersion = job.script.versions.deepspeed;
   job.checks.accelerateVersion = accelerate.version;

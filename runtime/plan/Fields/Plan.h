@@ -178,6 +178,10 @@ template <typename V> void fields(V &v, Of<V, Plan> &plan) {
      .turn = 2,
      .line = 0});
   v.optional("offload", plan.offload, Offload(), {.line = 0});
+  v.optional("kept_workspace_bytes", plan.keptWorkspaceBytes, int64_t(0),
+             {.doc = "What libraries of the job's torch keep from their first "
+                     "product on, as cuBLAS up to torch 2.11; default: none",
+              .line = 0});
   v("parameters", plan.parameters,
     {.items = Named::Parameter, .turn = 1, .line = 0, .rows = true});
   v("buffers", plan.buffers, {.line = 0, .rows = true});

@@ -94,11 +94,11 @@ private:
              "export the model with attn_implementation='eager'");
     for (auto [executor, least] : {std::pair{FrameworkKind::Fsdp2, "2.6"},
                                    std::pair{FrameworkKind::Fsdp1, "2.1"}})
-      if (inputs.executor == executor && options.torchVersion &&
-          !atLeast(*options.torchVersion, least))
+      if (inputs.executor == executor && inputs.torchVersion &&
+          !atLeast(*inputs.torchVersion, least))
         report(Severity::Error, "needs-torch", a.strategy.at, a.strategy.key,
                std::string(toString(executor)) + " needs torch " + least +
-                   " or later, this is " + *options.torchVersion +
+                   " or later, this is " + *inputs.torchVersion +
                    "; every rank stops",
                std::string("install torch ") + least);
     bool own = inputs.executor == FrameworkKind::AccelRun;

@@ -48,8 +48,10 @@ public:
     LoadOptions load;
     load.accelerate.version = options.accelerateVersion;
     load.accelerate.deepspeedVersion = options.script.versions.deepspeed;
-    if (options.torchVersion)
+    if (options.torchVersion) {
       load.accelerate.torchVersion = *options.torchVersion;
+      load.accelerate.torchGiven = true;
+    }
     load.modelRequired = options.model.empty();
     load.accelerate.texts = options.texts;
     LoadedConfig loaded = loadJob(options.config, options.hasConfig,
@@ -57,6 +59,9 @@ public:
     if (!loaded.job)
       return std::nullopt;
     inputs.job = std::move(*loaded.job);
+    inputs.torchVersion = options.torchVersion;
+    if (!inputs.torchVersion && inputs.job.torchVersion.written())
+      inputs.torchVersion = *inputs.job.torchVersion;
     takeScriptOptions();
     if (!readModel() || engine.hasErrors())
       return std::nullopt;
@@ -447,8 +452,8 @@ private:
       DiagnosticEngine ignored;
       AccelerateOptions read;
       read.version = options.accelerateVersion;
-      if (options.torchVersion)
-        read.torchVersion = *options.torchVersion;
+      if (inputs.torchVersion)
+        read.torchVersion = *inputs.torchVersion;
       read.deepspeedVersion = options.script.versions.deepspeed;
       read.texts = editor.texts();
       auto config = parseAccelerate(a.file, read, ignored);

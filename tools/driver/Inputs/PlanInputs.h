@@ -37,6 +37,8 @@ struct PlanInputs {
   std::string modelName;
   std::string targetName; // empty: none
   FrameworkKind executor = FrameworkKind::AccelRun;
+  /// Of the command line, else of the job; nothing: the newest.
+  std::optional<std::string> torchVersion;
   std::string trainer; // over the executor (frameworks::findTrainer); or empty
   replay::AllocatorRules allocator; // of torch, as --allocator-conf says
   /// The job under other values of mixed_precision, for --tune-precision.

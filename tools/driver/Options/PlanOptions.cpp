@@ -215,8 +215,9 @@ void addExecutorOptions(Arguments &a, PlanOptions &o) {
   a.option("--accelerate-version", o.accelerateVersion, textValue("V"),
            "judge the YAML as this version (default 1.15.0)");
   a.option("--torch-version", o.torchVersion, textValue("V"),
-           "judge the executor as of this torch (default 2.15); accel-run's "
-           "reserved bytes are those of its way with workspaces");
+           "judge the executor as of this torch (default: a job's "
+           "torch_version, else 2.15); accel-run's bytes are those of its way "
+           "with workspaces");
   a.flag("--async-tp", o.asyncTensor,
          "torchtitan: ranks of tp exchange beside matmuls "
          "(enable_async_tensor_parallel)")

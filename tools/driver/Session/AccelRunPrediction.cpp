@@ -66,6 +66,8 @@ mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
   plan.generator = "accel-opt " ACCEL_VERSION;
   if (failed(buildPlan(module, plan)))
     return mlir::failure();
+  if (target && target->kind == TargetKind::Cuda)
+    plan.keptWorkspaceBytes = keptWorkspaceBytes(plan, *target, allocator);
   plan::predictMemory(plan);
   plan::Predicted &p = plan.predicted;
   p.reservedBytes = p.deviceBytes = p.peakBytes;

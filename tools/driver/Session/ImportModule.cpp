@@ -44,8 +44,8 @@ ImportOptions importOptions(const PlanInputs &inputs,
   import.versions.accelerate = inputs.job.accelerate.version;
   if (!inputs.job.accelerate.torchVersion.empty())
     import.versions.torch = inputs.job.accelerate.torchVersion;
-  if (options.torchVersion)
-    import.versions.torch = *options.torchVersion;
+  if (inputs.torchVersion)
+    import.versions.torch = *inputs.torchVersion;
   import.holdOutputs = options.holdOutputs;
   const ScriptSettings &script = inputs.job.script;
   import.generationBytes = options.script.generationBytes.value_or(0);

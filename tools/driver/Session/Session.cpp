@@ -72,9 +72,8 @@ RankAllocator Session::ownAllocator() const {
   allocator.rules = inputs && own() && !options.allocatorConf.empty()
                         ? inputs->allocator
                         : accelRunAllocator();
-  // 2.11 and 2.15 were seen.
-  allocator.keepsWorkspaces =
-      options.torchVersion && !atLeast(*options.torchVersion, "2.12");
+  const auto &torch = inputs ? inputs->torchVersion : options.torchVersion;
+  allocator.keepsWorkspaces = torch && frameworks::keepsWorkspaces(*torch);
   return allocator;
 }
 

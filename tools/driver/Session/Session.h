@@ -49,7 +49,7 @@ public:
   std::optional<int64_t> budgetBytes() const;
   bool own() const { return inputs->executor == FrameworkKind::AccelRun; }
   /// The allocator that accel-run's program is planned for: as accel-run sets
-  /// it up, unless the user sets it up, and as --torch-version asks it.
+  /// it up, unless the user sets it up, and as the job's torch asks it.
   RankAllocator ownAllocator() const;
   /// accel-run's program is asked for: to be printed, or written.
   bool asksForProgram() const;
