@@ -58,6 +58,9 @@ convertToReplicas(const Trained &trained, const plan::Plan &plan, bool trainer,
 /// same one.
 struct ZeroFolder {
   int64_t ranks = 1, stage = 2;
+  /// Elements of a rank behind which ZeRO 3 begins another sub-group of a group
+  /// (sub_group_size of zero_optimization, DeepSpeed's default).
+  int64_t subGroup = 1'000'000'000;
 };
 
 /// Writes the folder that DeepSpeed's load_checkpoint reads. `plan` says the

@@ -32,9 +32,6 @@ constexpr const char *version = "0.19.8";
 /// Elements that a rank's part of a group is a multiple of
 /// (nccl_start_alignment_factor).
 constexpr int64_t alignment = 2;
-/// Elements of a rank behind which ZeRO 3 begins another sub-group of a group
-/// (sub_group_size of zero_optimization, by default).
-constexpr int64_t subGroupElements = 1'000'000'000;
 
 /// A parameter in the flat elements of its group.
 struct Placed {
@@ -74,7 +71,8 @@ public:
                  const std::function<void(int64_t)> &done,
                  DiagnosticEngine &diagnostics)
       : trained(trained), plan(plan), ranks(zero.ranks), stage(zero.stage),
-        output(output), done(done), diagnostics(diagnostics) {}
+        subGroup(zero.subGroup), output(output), done(done),
+        diagnostics(diagnostics) {}
 
   std::optional<Converted> run() {
     converted.steps = trained.steps.value_or(0);
@@ -180,7 +178,7 @@ private:
       next.partition += placed.part(ranks);
       next.elements += placed.elements();
       next.parameters.push_back(std::move(placed));
-      if (next.partition >= subGroupElements)
+      if (next.partition >= subGroup)
         close();
     }
     close();
@@ -536,7 +534,7 @@ private:
 
   const Trained &trained;
   const plan::Plan &plan;
-  const int64_t ranks, stage;
+  const int64_t ranks, stage, subGroup;
   const std::string &output;
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;

@@ -403,10 +403,54 @@ def scale_to_accelerate(context):
 DEEPSPEED = os.path.join(os.path.dirname(os.path.dirname(harness.HERE)), ".deepspeed")
 
 
-def to_deepspeed(stage, ranks):
+def sub_groups(context, ranks, size):
+    """Parameters of each flat tensor of the folder; what is wrong with the cut
+    is an error: each but a group's last has become `size` long by its last."""
+    import pickle
+    import types
+
+    import torch
+
+    class Plain(pickle.Unpickler):
+        """Without DeepSpeed, whose own classes nobody reads here."""
+        def find_class(self, module, name):
+            if not module.startswith("deepspeed"):
+                return super().find_class(module, name)
+            return Other
+
+    class Other:
+        def __init__(self, *values):
+            pass
+
+    reader = types.ModuleType("reader")
+    reader.Unpickler, reader.load = Plain, pickle.load
+
+    def read(name):
+        return torch.load(
+            context.path("zero", f"global_step{HALF}",
+                         f"zero_pp_rank_0_mp_rank_00_{name}_states.pt"),
+            weights_only=False, pickle_module=reader)
+
+    shapes = read("model")["param_shapes"]
+    flat = read("optim")["optimizer_state_dict"]["fp32_flat_groups"]
+    parts = [[-(-shape.numel() // ranks) for shape in group.values()]
+             for group in shapes]
+    check([sum(part) for part in parts] == [f.numel() for f in flat], parts)
+    ends = {max(i for i, group in enumerate(shapes)
+                if any("norm" in n for n in group) == norm)
+            for norm in (False, True)}
+    for i, part in enumerate(parts):
+        check(sum(part[:-1]) < size and (sum(part) >= size or i in ends),
+              f"sub-group {i} of {part}")
+    return [len(part) for part in parts]
+
+
+def to_deepspeed(stage, ranks, sub_group=None):
     """accel-run's checkpoint, resumed by DeepSpeed's own load_checkpoint, with the
-    schedule where it was; read back, it is what accel-run wrote."""
-    options = ["--stage", str(stage)]
+    schedule where it was; read back, it is what accel-run wrote. `sub_group`:
+    ZeRO 3's sub_group_size."""
+    options = ["--stage", str(stage),
+               *(["--sub-group-size", str(sub_group)] if sub_group else [])]
 
     def case(context):
         made = jobs.make_job(
@@ -424,6 +468,9 @@ def to_deepspeed(stage, ranks):
                     for rank in range(ranks)] if stage == 3
                    else ["mp_rank_00_model_states.pt"])
         check(answer["files"] == ranks + len(modules) + 1, answer)
+        if sub_group:
+            cut = sub_groups(context, ranks, sub_group)
+            check(len(cut) > 4 and max(cut) > 1, f"parameters by sub-group: {cut}")
         convert(context, context.path("zero"), context.path("back"), "accel-run",
                 "--samples", str(answer["samples"]))
         kinds = shards(last)
@@ -454,12 +501,17 @@ def to_deepspeed(stage, ranks):
         if not os.path.isdir(os.path.join(DEEPSPEED, "deepspeed")):
             return "read back; DeepSpeed is not in .deepspeed (tools/setup)"
         log = context.path("deepspeed.jsonl")
-        harness.run(["env", "DS_ACCELERATOR=cpu", f"PYTHONPATH={DEEPSPEED}",
-                     sys.executable, "-m", "torch.distributed.run", "--standalone",
-                     "--nproc-per-node", str(ranks),
-                     os.path.join(harness.HERE, "deepspeed_resume.py"),
-                     context.path("job.yaml"), log, str(stage),
-                     context.path("zero")])
+        said = harness.run([
+            "env", "DS_ACCELERATOR=cpu", f"PYTHONPATH={DEEPSPEED}",
+            sys.executable, "-m", "torch.distributed.run", "--standalone",
+            "--nproc-per-node", str(ranks),
+            os.path.join(harness.HERE, "deepspeed_resume.py"),
+            context.path("job.yaml"), log, str(stage), context.path("zero"),
+            *([str(sub_group)] if sub_group else [])])
+        check(not sub_group or
+              " ".join(["sub-groups", *map(str, cut)]) in said,
+              f"DeepSpeed cuts otherwise than into {sub_group and cut}: "
+              + said[-800:])
         got = harness.read_log(log)
         check([r["step"] for r in got] == list(range(HALF + 1, STEPS + 1)), got)
         loss = harness.compare_logs(got, want[HALF:], "loss", 1e-6)
@@ -507,6 +559,7 @@ CASES = [
     ("convert-to-zero1", to_deepspeed(1, 3)),
     ("convert-to-zero2", to_deepspeed(2, 2)),
     ("convert-to-zero3", to_deepspeed(3, 3)),
+    ("convert-to-zero3-groups", to_deepspeed(3, 3, sub_group=1000)),
     ("convert-to-dcp", to_dcp(jobs.MODELS["tied"], 3, groups=GROUPS)),
     ("convert-to-dcp-tp2", to_dcp(jobs.PEAKED["halves-bias"], 4, tp=2,
                                   groups=GROUPS)),

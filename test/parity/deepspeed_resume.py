@@ -2,7 +2,7 @@
 of its load_checkpoint.
 
   DS_ACCELERATOR=cpu PYTHONPATH=.deepspeed torchrun --nproc-per-node N
-      deepspeed_resume.py JOB.yaml LOG STAGE FOLDER
+      deepspeed_resume.py JOB.yaml LOG STAGE FOLDER [SUB_GROUP_SIZE]
 
 Behind the steps that the folder says, to the job's last, on the samples that
 accel-run takes there; rank 0 logs a JSON line a step.
@@ -16,7 +16,7 @@ import torch_ranks
 
 
 def main():
-    path, log, stage, folder = sys.argv[1:]
+    path, log, stage, folder, *sub_group = sys.argv[1:]
     import deepspeed
     import torch
     import transformers
@@ -47,7 +47,11 @@ def main():
         model=model, optimizer=optimizer, lr_scheduler=schedule, config={
             "train_micro_batch_size_per_gpu": job["data"]["micro_batch"],
             "gradient_clipping": 0.0, "zero_allow_untested_optimizer": True,
-            "zero_optimization": {"stage": int(stage)}})
+            "zero_optimization": {
+                "stage": int(stage),
+                **({"sub_group_size": int(sub_group[0])} if sub_group else {})}})
+    if sub_group:
+        print("sub-groups", *(len(group) for group in engine.optimizer.fp16_groups))
     loaded, _ = engine.load_checkpoint(folder)
     assert loaded, folder
     data = fsdp2.Tokens(os.path.join(here, job["data"]["tokens"]), job["data"])

@@ -168,6 +168,34 @@ TEST(Executors, DeepspeedLooksForOverflow) {
                 1 << 14);
 }
 
+/// Stage 3 updates a sub-group at a time, which the parameter closes that fills
+/// it (stage3.py, _create_fp16_sub_groups): what the update holds for a moment
+/// grows by a parameter's part with each one that a sub-group has.
+TEST(Executors, DeepspeedUpdatesSubGroups) {
+  const StepModel model = uniformModel(16, {1024, 1024}, 0);
+  constexpr int64_t part = (1 << 20) / 4;
+  const Target machine = h100();
+  StepEvaluator evaluator(model, machine);
+  auto peak = [&](int64_t subGroup) {
+    Settings settings = overFour(plan::DType::BF16);
+    settings.optimizer = OptimizerKernel::Foreach;
+    settings.zeroStage = 3;
+    settings.zero.reduceBucket = settings.zero.prefetchBucket = 0;
+    settings.zero.persistenceThreshold = settings.zero.reuseDistance = 0;
+    settings.zero.subGroup = subGroup;
+    return evaluator.evaluate(configuredCandidate(model, settings)).peakBytes;
+  };
+  const int64_t step = peak(11 * part) - peak(10 * part);
+  EXPECT_GE(step, 4 * part) << "fp32, of one list at least";
+  for (int64_t parameters : {10, 13, 15}) {
+    EXPECT_EQ(peak((parameters - 1) * part + 1), peak(parameters * part));
+    EXPECT_EQ(peak(parameters * part + 1) - peak(parameters * part), step);
+  }
+  // A longer one than all is one group, as without the key.
+  EXPECT_EQ(peak(16 * part), peak(1'000'000'000));
+  EXPECT_EQ(peak(16 * part) - peak(15 * part), step);
+}
+
 /// Stage 3 keeps what the backward uses again soon, and gathers as much ahead
 /// as may live.
 TEST(Executors, DeepspeedKeepsWhatIsUsedSoon) {

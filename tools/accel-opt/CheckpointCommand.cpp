@@ -83,7 +83,8 @@ struct ConvertArguments {
   int64_t samples = 0; // 0: not said
   int64_t ranks = 0;   // 0: the plan's
   int64_t stage = 2;   // of ZeRO; the folders of 1 and 2 are the same
-  std::string plan;    // a file, or ""
+  int64_t subGroup = checkpoint::ZeroFolder().subGroup; // of ZeRO 3
+  std::string plan;                                     // a file, or ""
 };
 
 /// Whether ranks keep parts of parameters, as under FSDP.
@@ -109,7 +110,8 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
   if (arguments.to == Resumer::Deepspeed)
     return checkpoint::convertToZero(
         trained, *plan,
-        {arguments.ranks ? arguments.ranks : plan->ranks(), arguments.stage},
+        {arguments.ranks ? arguments.ranks : plan->ranks(), arguments.stage,
+         arguments.subGroup},
         output, done, engine);
   return checkpoint::convertToDcp(trained, arguments.to == Resumer::Accelerate,
                                   plan, output, done, engine);
@@ -284,6 +286,9 @@ int accel::checkpointCommand(int argc, char **argv) {
                    choiceValue<int64_t>({{"1", 1}, {"2", 2}, {"3", 3}}),
                    "convert: stage of ZeRO under which deepspeed resumes "
                    "(default 2, whose folder is that of 1)");
+  arguments.option("--sub-group-size", conversion.subGroup, countValue(),
+                   "convert: sub_group_size of the configuration under which "
+                   "deepspeed resumes (default 1e9); with --stage 3");
   arguments.option("--plan", conversion.plan, textValue("PLAN.json"),
                    "convert: groups of the optimizer and tied parameters, for "
                    "accelerate, dcp, deepspeed and trainer; names of "
@@ -302,14 +307,15 @@ int accel::checkpointCommand(int argc, char **argv) {
   const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
   for (const char *name :
        {"-o", "--max-shard-size", "--dtype", "--to", "--samples", "--ranks",
-        "--stage", "--plan", "--tensors"}) {
+        "--stage", "--sub-group-size", "--plan", "--tensors"}) {
     const std::string_view option(name);
     const bool own = option == "--tensors" ? mode == "inspect"
                      : option == "-o"      ? mode != "inspect"
                      : option == "--to"    ? mode == "convert"
                      : option == "--samples"
                          ? conversion.to == Resumer::AccelRun
-                     : option == "--ranks" || option == "--stage"
+                     : option == "--ranks" || option == "--stage" ||
+                             option == "--sub-group-size"
                          ? conversion.to == Resumer::Deepspeed
                      : option == "--plan" ? mode == "convert" && !weights
                                           : weights;
@@ -341,6 +347,9 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError(
         "--to deepspeed needs --plan PLAN.json, which says the groups of the "
         "optimizer");
+  if (conversion.stage != 3 && arguments.given("--sub-group-size"))
+    return arguments.usageError("--sub-group-size is of --stage 3: under ZeRO "
+                                "1 and 2 each group is one flat tensor");
   if (conversion.to == Resumer::Trainer && conversion.plan.empty())
     return arguments.usageError(
         "--to trainer needs --plan PLAN.json, which says the groups of the "
