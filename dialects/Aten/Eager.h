@@ -38,6 +38,11 @@ constexpr llvm::StringLiteral maskFilled = "filled";
 /// It adds a bias to the scores, of zeros, that the mask fills in each layer.
 constexpr llvm::StringLiteral maskBias = "bias";
 
+/// Of `sharding.call` of a layer, an integer: the model hands the layer the mask
+/// of a window of so many keys, more than there are, which hides nothing else
+/// than the mask of all keys, but is a tensor of its own.
+constexpr llvm::StringLiteral wholeWindowAttr = "aten.whole_window";
+
 /// Of `scaled_dot_product_attention`, a unit: the model copies query, key and
 /// value into the order [B, heads, S, D].
 constexpr llvm::StringLiteral byHeadsAttr = "aten.by_heads";

@@ -583,6 +583,11 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
         graph.call(layers[llvm::find(distinct, kind) - distinct.begin()],
                    operands, decoder.layers + "." + std::to_string(i));
     hidden = results.front();
+    if (kind.window != decoder.kinds[i].window &&
+        (decoder.attention.byParts || options.eagerAttention))
+      hidden.getDefiningOp()->setAttr(
+          aten::wholeWindowAttr,
+          builder.getI64IntegerAttr(decoder.kinds[i].window));
     if (results.size() > 1) {
       counts.push_back(results[1]);
       probabilities.push_back(results[2]);

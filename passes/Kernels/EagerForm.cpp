@@ -9,6 +9,7 @@
 #include "dialects/Aten/Types.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Kernels/EagerEncoders.h"
+#include "passes/Kernels/EagerMasks.h"
 #include "passes/Kernels/SelectAttention.h"
 
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -485,5 +486,5 @@ LogicalResult accel::toEagerForm(ModuleOp module, bool cpu) {
       return failure();
     masks.run(function);
   }
-  return success();
+  return eager::shareMasks(module);
 }

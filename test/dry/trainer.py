@@ -50,6 +50,9 @@ GEMMA3_TOWER = beside_tower(
 GEMMA3_TOWER["mm_tokens_per_image"] = 4
 MISTRAL3_TOWER = beside_tower(
     {**LLAMA, "model_type": "mistral", "sliding_window": None}, "mistral3", model_type="pixtral")
+# A window of a quarter of the sequence, in every second layer of Gemma 2's, in all of Mistral's.
+GEMMA2 = {**gpu_training_jobs.GEMMA2_2B, **SMALL, "sliding_window": 128}
+MISTRAL = {**gpu_training_jobs.MISTRAL_4, **SMALL, "sliding_window": 128}
 T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
@@ -71,6 +74,17 @@ JOBS = {
     "llama-eager": job(LLAMA, 256, 4, attention="eager"),
     "llama-adafactor": job(LLAMA, 256, 4, weights="bfloat16", optim="adafactor"),
     "phi3-amp": job(PHI3, 256, 4),
+    # Masks are made once, and layers that are computed again hold them.
+    "gemma2-eager-amp-ckpt": job(GEMMA2, 512, 4, attention="eager",
+                                 gradient_checkpointing=True),
+    "gemma2-eager-bf16-ckpt": job(GEMMA2, 512, 4, weights="bfloat16", attention="eager",
+                                  gradient_checkpointing=True),
+    "mistral-window-bf16": job(MISTRAL, 512, 4, weights="bfloat16"),
+    "mistral-window-lora-ckpt": job(MISTRAL, 512, 4, weights="bfloat16",
+                                    lora=(8, ATTENTION), gradient_checkpointing=True),
+    "mistral-window-amp-ckpt": job(MISTRAL, 512, 4, gradient_checkpointing=True),
+    "mistral-window-eager": job(MISTRAL, 512, 4, weights="bfloat16", attention="eager",
+                                gradient_checkpointing=True),
     "t5-amp": job(T5, 256, 4),
     # No parameter of a tower has a gradient or states.
     "gemma3-tower-bf16": job(GEMMA3_TOWER, 256, 4, weights="bfloat16"),
@@ -85,7 +99,7 @@ FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "llama8b-bf16-ckpt", "qwen06b-amp", "qwen06b-bf16", "qwen15b-amp-ckpt",
         "qwen15b-lora", "qwen7b-bf16-ckpt", "gpt2m-fp16", "gpt2m-fp32-sgd",
         "gemma3-4b-bf16", "gemma3-4b-lora",
-        "gemma2b-bf16", "gemma3-1b-bf16", "moe-bf16", "moe-amp-ckpt",
+        "gemma2b-bf16", "gemma2b-amp-ckpt", "gemma3-1b-bf16", "moe-bf16", "moe-amp-ckpt",
         "mistral-window", "phi3-bf16", "phi2-half-bf16", "stablelm-amp",
         "olmo3-bf16", "glm4-ckpt", "cohere-bf16", "qwen2moe-bf16",
         "bert-large-amp", "glm9b-8layers-bf16", "cohere2-8layers-amp",

@@ -18,7 +18,7 @@ WORKSPACES = 2 * 2**25
 # the allocator leaves whole, T5's attention by single matmuls, Liger's layers
 # with adapters, and temporaries of nf4.
 KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
-         "llama8b-8layers-compile": 0.007, "gemma2b-amp-ckpt": 0.001,
+         "llama8b-8layers-compile": 0.007,
          "llama8b-liger-lora-ckpt": 0.018, "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
          "qwen7b-qlora-ckpt": 0.0025}
@@ -27,7 +27,7 @@ KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
 KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.053,
                   "qwen2moe-bf16": 0.091, "qwen7b-qlora-ckpt": 0.061,
                   "gemma2b-amp-ckpt": 0.059, "glm4-ckpt": 0.067,
-                  "qwen06b-liger-ckpt": 0.04, "mistral-window": 0.033,
+                  "qwen06b-liger-ckpt": 0.04, "mistral-window": 0.03,
                   "llama1b-liger-amp": 0.032, "bert-large-amp": 0.027,
                   "llama8b-liger-lora-ckpt": 0.019}
 MEASURED = {}
