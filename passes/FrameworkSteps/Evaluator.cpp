@@ -234,9 +234,13 @@ struct StepEvaluator::Recording::Run {
 
 StepEvaluator::Recording::Recording(StepEvaluator &evaluator,
                                     const Candidate &candidate, bool lastRank) {
+  const bool cuda = evaluator.state->layout.target.kind == TargetKind::Cuda;
+  if (cuda && recordsStages(candidate))
+    stage = std::make_unique<StageRecording>(evaluator.state->layout.model,
+                                             evaluator.state->layout.target,
+                                             candidate);
   if (candidate.executor != FrameworkKind::AccelRun &&
-      !isPipelined(candidate) &&
-      evaluator.state->layout.target.kind == TargetKind::Cuda)
+      !isPipelined(candidate) && cuda)
     run = std::make_unique<Run>(*evaluator.state, candidate,
                                 lastRank ? RankClass::Last : RankClass::First);
 }
@@ -244,6 +248,11 @@ StepEvaluator::Recording::Recording(StepEvaluator &evaluator,
 StepEvaluator::Recording::~Recording() = default;
 
 bool StepEvaluator::Recording::step() {
+  if (stage) {
+    stage->step();
+    ++made;
+    return stage->recorder().broken().empty();
+  }
   if (!run)
     return false;
   run->run->step();
@@ -252,7 +261,7 @@ bool StepEvaluator::Recording::step() {
 }
 
 const replay::Problem &StepEvaluator::Recording::problem() const {
-  return run->recorder.problem();
+  return stage ? stage->recorder().problem() : run->recorder.problem();
 }
 
 std::optional<replay::Problem> StepEvaluator::record(const Candidate &candidate,

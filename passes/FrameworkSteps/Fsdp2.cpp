@@ -24,9 +24,44 @@
 namespace accel {
 namespace {
 
-class Fsdp2Run : public StepRun {
+class Fsdp2Run : public StepRun, public StageSteps {
 public:
   using StepRun::StepRun;
+  Fsdp2Run(const StepLayout &layout, Engine &engine,
+           const std::vector<StagePart> &order, const TorchStage &sizes)
+      : StepRun(layout, engine), order(order), beside(*engine.recorder, sizes),
+        stage(true), recorded(true) {
+    frames.resize(static_cast<size_t>(sizes.microBatches));
+    gradientsOf.resize(layout.units.size());
+    begin();
+  }
+
+  void recordStep() override {
+    beside.beginStep();
+    for (const StagePart &part : order) {
+      const auto count = static_cast<int>(frames.size());
+      microBatch = {part.microBatch == 0, part.microBatch + 1 == count};
+      exchange(frames[part.microBatch]);
+      if (part.forward) {
+        runForward();
+        beside.afterForward(part.microBatch);
+      } else {
+        beside.beforeBackward();
+        runBackward();
+        beside.afterBackward(part.microBatch);
+      }
+      exchange(frames[part.microBatch]);
+    }
+    endStage();
+    beside.joinOutputs();
+    engine.recorder->makeStates();
+    runOptimizer(candidate.offloadParameters);
+    if (!candidate.offloadParameters)
+      freeGradients();
+    beside.endStep();
+    warm = true;
+    engine.recorder->endStep();
+  }
 
   StageCost runStage() {
     stage = true;
@@ -97,8 +132,11 @@ protected:
   /// Autograd adds to what is there, each gradient by itself, where FSDP2 does
   /// not cast between them (to_accumulated_grad_if_needed).
   bool gradientsStay() const override {
-    return stage ? addsInPlace() : StepRun::gradientsStay();
+    return stage ? addsInPlace() && !(recorded && microBatch.first)
+                 : StepRun::gradientsStay();
   }
+  /// The parts that are sums of all micro-batches are told one by one.
+  bool gathersNow() const { return !stage || (recorded && microBatch.first); }
   bool addsInPlace() const {
     return std::all_of(layout.units.begin(), layout.units.end(),
                        [](const UnitSizes &unit) {
@@ -110,9 +148,27 @@ protected:
     if (addsInPlace())
       return;
     const UnitSizes &unit = layout.units[u];
+    if (recorded && microBatch.first) {
+      castGradientsOf(u, unit.gradients, unit.heldGradients);
+      gradientsOf[u] = takeGradientsOf(u);
+      return;
+    }
     engine.compute(layout.copyTime(
         static_cast<double>(unit.gradients + 2 * unit.heldGradients)));
     freeGradientsOf(u, unit.gradients);
+  }
+  /// run_post_backward: unit by unit is resharded and reduced.
+  void endStage() {
+    microBatch = {true, true}; // one reduction a step
+    for (size_t i = 0; i < layout.units.size(); ++i) {
+      const int u = static_cast<int>(i);
+      engine.free(Holding::Gathered, layout.units[u].unsharded);
+      putGradientsOf(u, gradientsOf[u]);
+      gradientsOf[u].clear();
+      if (layout.units[u].trainablePadded > 0)
+        reduce(u, layout.units[u].heldGradients);
+    }
+    endReductions();
   }
   void noteForward() {
     cost.forward = engine.clock(Lane::Compute);
@@ -238,7 +294,7 @@ protected:
   }
 
   void beginForward() override {
-    if (stage)
+    if (!gathersNow())
       return;
     placeUnits();
     // No gather of a step starts before the last step's update.
@@ -314,7 +370,7 @@ protected:
   }
 
   void beforeForward(const Block &block) override {
-    if (stage)
+    if (!gathersNow())
       return;
     for (int c = block.begin; c < block.end; ++c)
       forwardUnits(c, false);
@@ -330,7 +386,7 @@ protected:
   }
 
   void endForward() override {
-    if (stage)
+    if (stage && !recorded)
       return noteForward();
     freeDeferred();
   }
@@ -382,7 +438,7 @@ protected:
     }
     engine.free(Holding::Gathered, unit.unsharded);
     if (unit.trainablePadded > 0)
-      reduce(u);
+      reduce(u, accumulates() ? unit.heldGradients : unit.gradients);
   }
 
   /// Without synchronization gradients stay unsharded, in the dtype of the
@@ -397,7 +453,8 @@ protected:
                     Cause::Reduce);
   }
 
-  void reduce(int u) {
+  /// Gradients of so many bytes.
+  void reduce(int u, int64_t gradients) {
     const UnitSizes &unit = layout.units[u];
     const UnitTimes &t = layout.times[u];
     // One reduce-scatter's input may be in flight.
@@ -407,7 +464,7 @@ protected:
     }
     engine.alloc(Holding::Buffers, unit.reduceInput);
     engine.overhead(t.reduceCopy, Cause::Reduce);
-    freeGradientsOf(u, accumulates() ? unit.heldGradients : unit.gradients);
+    freeGradientsOf(u, gradients);
     inFlight = unit.reduceInput;
     engine.alloc(Holding::Gradients, unit.reduceOutput, Pool::Reduce);
     // foreach_reduce divides by a factor that is not the ranks of the mesh.
@@ -457,7 +514,11 @@ protected:
     if (candidate.rootUnit >= 0)
       postBackward(candidate.rootUnit);
     if (stage)
-      return noteBackward();
+      return recorded ? void() : noteBackward();
+    endReductions();
+  }
+
+  void endReductions() {
     engine.wait(engine.event(reduced), Cause::Reduce);
     engine.free(Holding::Buffers, inFlight);
     inFlight = 0;
@@ -488,7 +549,13 @@ protected:
 
   std::vector<int> position; // by unit, in gatherOrder
   int64_t deferredBytes = 0, inFlight = 0;
+  // Of a stage that is recorded (StageSteps).
+  std::vector<StagePart> order;
+  TorchStageTensors beside;
+  std::vector<Frame> frames;                 // by micro-batch
+  std::vector<std::vector<int>> gradientsOf; // by unit, added up
   bool stage = false;
+  bool recorded = false;
   StageHeld held;
   MicroBatchCost cost;
   int64_t atStart = 0;
@@ -498,6 +565,12 @@ protected:
 
 StageCost runFsdp2Stage(const StepLayout &layout, Engine &engine) {
   return Fsdp2Run(layout, engine).runStage();
+}
+
+std::unique_ptr<StageSteps>
+recordFsdp2Stage(const StepLayout &layout, Engine &engine,
+                 const std::vector<StagePart> &order, const TorchStage &sizes) {
+  return std::make_unique<Fsdp2Run>(layout, engine, order, sizes);
 }
 
 std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &layout,

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Megatron.h"
+#include "passes/FrameworkSteps/StageModel.h"
 #include "passes/PipelineSchedules/Verify.h"
 
 #include <algorithm>
@@ -25,119 +26,6 @@ pipeline::Problem problemOf(const Candidate &candidate) {
   problem.microBatches = static_cast<int>(candidate.accumulation);
   return problem;
 }
-
-/// A call that computes nothing: what a stage receives, or sends.
-SegmentKind nothing(const char *name, bool receives) {
-  SegmentKind kind;
-  kind.name = name;
-  SegmentVariant variant;
-  variant.name = "none";
-  if (receives)
-    variant.savesOutput = {false};
-  else
-    variant.savesInput = {false};
-  kind.variants.push_back(std::move(variant));
-  if (!receives)
-    kind.inputGradients = {0};
-  return kind;
-}
-
-/// The calls of `range` as a model of their own. A tensor that comes from
-/// another stage and has a gradient is received, and sent where it goes on.
-struct Stage {
-  StepModel model;
-  Candidate candidate;
-
-  Stage(const StepModel &whole, const Candidate &of, Range range)
-      : candidate(of) {
-    model = whole;
-    model.calls.clear();
-    model.parameters.clear();
-    candidate.variants.clear();
-    candidate.offloadActivations.clear();
-    candidate.unitOf.clear();
-    candidate.accumulation = 1;
-    std::vector<bool> read(whole.values.size(), false);
-    for (int c = range.first; c < range.second; ++c)
-      for (int value : whole.calls[c].inputs)
-        read[value] = true;
-    auto inside = [&](int call) {
-      return call >= range.first && call < range.second;
-    };
-    for (size_t v = 0; v < whole.values.size(); ++v) {
-      StepValue &value = model.values[v];
-      if (inside(whole.values[v].producer)) {
-        value.producer -= range.first;
-        continue;
-      }
-      if (!read[v]) { // somebody else's
-        value.bytes = value.gradientBytes = 0;
-        value.gradient = false;
-      }
-      if (read[v] && value.gradient)
-        received.push_back(static_cast<int>(v));
-      value.producer = -1;
-    }
-    if (!received.empty()) {
-      for (StepValue &value : model.values)
-        if (value.producer >= 0)
-          value.producer += static_cast<int>(received.size());
-      model.kinds.push_back(nothing("receive", /*receives=*/true));
-      for (int value : received) {
-        receivedBytes += model.values[value].bytes;
-        StepCall call;
-        call.kind = static_cast<int>(model.kinds.size()) - 1;
-        call.outputs = {value};
-        model.values[value].producer = static_cast<int>(model.calls.size());
-        add(std::move(call), 0, false);
-      }
-    }
-    std::map<int, int> parameters;
-    for (int c = range.first; c < range.second; ++c) {
-      StepCall call = whole.calls[c];
-      for (int &p : call.parameters) {
-        auto [at, isNew] =
-            parameters.try_emplace(p, static_cast<int>(parameters.size()));
-        if (isNew) {
-          model.parameters.push_back(whole.parameters[p]);
-          candidate.unitOf.push_back(of.unitOf[p]);
-        }
-        p = at->second;
-      }
-      add(std::move(call), of.variants[c], of.offloadActivations[c]);
-    }
-    sendOn(whole, range);
-  }
-
-  std::vector<int> received;
-  int64_t sentBytes = 0, receivedBytes = 0;
-
-private:
-  void add(StepCall call, int variant, bool offload) {
-    model.calls.push_back(std::move(call));
-    candidate.variants.push_back(variant);
-    candidate.offloadActivations.push_back(offload);
-  }
-  void sendOn(const StepModel &whole, Range range) {
-    model.kinds.push_back(nothing("send", /*receives=*/false));
-    std::vector<bool> sent(whole.values.size(), false);
-    for (size_t c = range.second; c < whole.calls.size(); ++c)
-      for (int value : whole.calls[c].inputs) {
-        const int from = whole.values[value].producer;
-        if (!whole.values[value].gradient || sent[value] ||
-            from < range.first || from >= range.second)
-          continue;
-        sent[value] = true;
-        sentBytes += whole.values[value].bytes;
-        if (candidate.executor == FrameworkKind::Fsdp2)
-          model.values[value].gradientBytes = 0; // holdAsTorch counts it
-        StepCall call;
-        call.kind = static_cast<int>(model.kinds.size()) - 1;
-        call.inputs = {value};
-        add(std::move(call), 0, false);
-      }
-  }
-};
 
 /// What the rank that holds most holds, and when everybody does what.
 struct Evaluated {
@@ -217,7 +105,7 @@ private:
         return cost;
       }
     }
-    const Stage own(model, candidate, range);
+    const StageModel own(model, candidate, range);
     StepLayout layout(own.model, target);
     layout.prepare(own.candidate, RankClass::First);
     Engine engine;
@@ -528,6 +416,18 @@ pipeline::SimulatedStep simulateStages(const StepModel &model,
     holds.push_back(nameOf(model, first) + " to " + nameOf(model, end - 1));
   return {e.problem, std::move(e.schedule), std::move(e.simulation),
           std::move(holds)};
+}
+
+StageRank busiestRank(const StepModel &model, const Target &target,
+                      const Candidate &candidate) {
+  const Evaluated e = PipelineEvaluator(model, target, candidate).run();
+  StageRank rank;
+  rank.calls = stagesOf(model, candidate)[e.rank];
+  rank.last = e.rank + 1 == e.problem.stages;
+  for (const pipeline::Action &action : e.schedule.ranks[e.rank])
+    rank.order.push_back(
+        {action.pass == pipeline::Pass::Forward, action.microBatch});
+  return rank;
 }
 
 StepTrace tracePipeline(const StepModel &model, const Target &target,

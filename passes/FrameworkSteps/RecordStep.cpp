@@ -276,6 +276,34 @@ void StepRun::castGradientsOf(int unit, int64_t from, int64_t to) {
   }
 }
 
+std::vector<int> StepRun::takeGradientsOf(int unit) {
+  std::vector<int> recorded;
+  if (records())
+    for (int p : layout.parts[unit].trained)
+      recorded.push_back(std::exchange(tensors.gradient[p], -1));
+  return recorded;
+}
+
+void StepRun::putGradientsOf(int unit, const std::vector<int> &recorded) {
+  for (size_t i = 0; i < recorded.size(); ++i)
+    tensors.gradient[layout.parts[unit].trained[i]] = recorded[i];
+}
+
+void StepRun::exchange(Frame &frame) {
+  if (frame.own.empty()) {
+    frame.own.resize(model.calls.size());
+    frame.copies.assign(model.calls.size(), -1);
+    frame.value.assign(model.values.size(), -1);
+    frame.valueGradient = frame.value;
+  }
+  std::swap(frame.own, tensors.own);
+  std::swap(frame.copies, tensors.copies);
+  std::swap(frame.value, tensors.value);
+  std::swap(frame.valueGradient, tensors.valueGradient);
+  std::swap(frame.played, tensors.played);
+  std::swap(frame.outputs, outputs);
+}
+
 void StepRun::freeAllGradients() {
   const RecordingPause quiet(engine);
   for (size_t c = 0; c < layout.calls.size(); ++c)

@@ -61,6 +61,87 @@ struct StageCost {
 void holdAsTorch(StageCost &stage, const std::string &torch,
                  int64_t microBatches, int64_t logits);
 
+/// What torch's stage holds beside the tensors of a micro-batch.
+struct TorchStage {
+  std::string torch; // its release
+  int64_t microBatches = 1;
+  int64_t sent = 0, received = 0, logits = 0; // bytes of a micro-batch
+};
+
+/// The same as tensors, one by one, in the order of a rank's parts.
+class TorchStageTensors {
+public:
+  TorchStageTensors() = default;
+  TorchStageTensors(Recorder &recorder, const TorchStage &sizes)
+      : recorder(&recorder), sizes(sizes),
+        outputs(static_cast<size_t>(sizes.microBatches), -1), logits(outputs) {}
+
+  void beginStep();
+  void afterForward(int microBatch);
+  void beforeBackward();
+  void afterBackward(int microBatch);
+  /// The last stage's, behind the last backward; they go with `endStep`.
+  void joinOutputs();
+  void endStep();
+
+private:
+  void keep(int64_t bytes) {
+    untilNextStep.push_back(recorder->make(bytes, Pool::Compute));
+  }
+  void drop(std::vector<int> &tensors);
+
+  Recorder *recorder = nullptr;
+  TorchStage sizes;
+  std::vector<int> outputs, logits; // by micro-batch
+  std::vector<int> untilNextStep, returned;
+  int sending = -1, arrived = -1, lastGradient = -1, joined = -1;
+  bool started = false;
+};
+
+/// A forward or a backward of a rank's order.
+struct StagePart {
+  bool forward = true;
+  int microBatch = 0;
+};
+
+/// Steps of a stage's rank for Engine::recorder, with all micro-batches in
+/// their order: units are gathered in the first forward, and each is reduced
+/// behind the last backward.
+class StageSteps {
+public:
+  virtual ~StageSteps() = default;
+  virtual void recordStep() = 0;
+};
+std::unique_ptr<StageSteps>
+recordFsdp2Stage(const StepLayout &layout, Engine &engine,
+                 const std::vector<StagePart> &order, const TorchStage &sizes);
+
+/// A rank of a pipeline with one stage on each.
+struct StageRank {
+  std::pair<int, int> calls; // the first of its stage, and one past the last
+  bool last = false;         // the stage has the loss
+  std::vector<StagePart> order;
+};
+/// That which holds most, as `evaluatePipeline` says.
+StageRank busiestRank(const StepModel &model, const Target &target,
+                      const Candidate &candidate);
+
+/// Its steps, tensor by tensor.
+class StageRecording {
+public:
+  StageRecording(const StepModel &model, const Target &target,
+                 const Candidate &candidate);
+  ~StageRecording();
+  void step();
+  const Recorder &recorder() const;
+
+private:
+  struct Run;
+  std::unique_ptr<Run> run;
+};
+/// Stages of torchtitan, one on each rank.
+bool recordsStages(const Candidate &candidate);
+
 /// Of a layout and an engine that were made for the stage.
 StageCost runMegatronStage(const StepLayout &layout, Engine &engine);
 StageCost runFsdp2Stage(const StepLayout &layout, Engine &engine);

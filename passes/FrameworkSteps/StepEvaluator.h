@@ -285,6 +285,8 @@ struct EvaluateOptions {
   bool lastRank = false;
 };
 
+class StageRecording; // StageRun.h
+
 /// Evaluates candidates of one model on one target; reusable and cheap to call
 /// (no allocation of its own after the first calls).
 class StepEvaluator {
@@ -324,7 +326,9 @@ public:
 
   private:
     struct Run;
-    std::unique_ptr<Run> run; // null: nothing can be recorded
+    // Null, both: nothing can be recorded.
+    std::unique_ptr<Run> run;
+    std::unique_ptr<StageRecording> stage;
     int made = 0;
   };
 

@@ -60,6 +60,11 @@ void StepRun::step() {
 }
 
 void StepRun::runMicroBatch() {
+  runForward();
+  runBackward();
+}
+
+void StepRun::runForward() {
   const std::vector<Block> &blocks = layout.blocks;
   const int count = static_cast<int>(blocks.size());
   // The batch itself; the next one replaces it.
@@ -81,8 +86,13 @@ void StepRun::runMicroBatch() {
     if (records())
       dropCopies();
   }
-  const int64_t outputs = returnOutputs();
+  outputs = returnOutputs();
   lossForward();
+}
+
+void StepRun::runBackward() {
+  const std::vector<Block> &blocks = layout.blocks;
+  const int count = static_cast<int>(blocks.size());
   beginBackward();
   for (int b = count - 1; b >= 0;) {
     // Blocks down to the first of this run of equal ones.

@@ -109,6 +109,22 @@ protected:
   bool staysGathered(int unit) const {
     return !candidate.reshardAfterForward[unit];
   }
+
+  //===--- A micro-batch in two parts -------------------------------------===//
+
+  void runForward();
+  void runBackward();
+  /// What a micro-batch keeps from its forward to its backward, where others
+  /// run in between.
+  struct Frame {
+    std::vector<std::vector<int>> own;             // StepRun::Tensors
+    std::vector<int> value, valueGradient, copies; // the same
+    size_t played = 0;
+    int64_t outputs = 0;
+  };
+  /// Changes the frame at hand for another one, which may be new.
+  void exchange(Frame &frame);
+
   /// Clipping and the optimizer over every unit's shard; `onHost`: all of it
   /// lives there. With `offloadOptimizer` gradients go to the host and
   /// parameters come back.
@@ -150,6 +166,11 @@ protected:
   void castGradientsOf(int unit, int64_t from, int64_t to);
   /// All of them.
   void freeAllGradients();
+  /// The recorded gradients of a unit's parameters, which are then nobody's,
+  /// and back.
+  std::vector<int> takeGradientsOf(int unit);
+  void putGradientsOf(int unit, const std::vector<int> &recorded);
+
   //===--- What loading leaves (Loading.cpp) ------------------------------===//
 
   /// The shards on the device; records them and what loading makes beside them.
@@ -224,6 +245,7 @@ private:
   } tensors;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters
+  int64_t outputs = 0;    // of the micro-batch at hand, until its end
 };
 
 std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &, Engine &);

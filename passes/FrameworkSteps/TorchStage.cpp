@@ -59,4 +59,65 @@ void holdAsTorch(StageCost &stage, const std::string &torch,
     held.returned = logits;
 }
 
+void TorchStageTensors::drop(std::vector<int> &tensors) {
+  for (int &tensor : tensors)
+    recorder->drop(tensor);
+  tensors.clear();
+}
+
+void TorchStageTensors::beginStep() {
+  drop(untilNextStep);
+  if (started || atLeast(sizes.torch, "2.15"))
+    return;
+  started = true; // they stay
+  for (int64_t bytes : {sizes.received, sizes.sent})
+    for (int64_t m = 0; m < sizes.microBatches; ++m)
+      recorder->make(bytes, Pool::Compute);
+}
+
+void TorchStageTensors::afterForward(int microBatch) {
+  const int output = recorder->make(sizes.sent, Pool::Compute);
+  if (atLeast(sizes.torch, "2.15")) {
+    recorder->drop(sending);
+    sending = output;
+  } else if (atLeast(sizes.torch, "2.8")) {
+    outputs[microBatch] = output;
+  } else {
+    untilNextStep.push_back(output);
+  }
+  logits[microBatch] = recorder->make(sizes.logits, Pool::Compute);
+}
+
+void TorchStageTensors::beforeBackward() {
+  recorder->drop(sending);
+  if (atLeast(sizes.torch, "2.15"))
+    arrived = recorder->make(sizes.sent, Pool::Compute);
+}
+
+void TorchStageTensors::afterBackward(int microBatch) {
+  recorder->drop(arrived);
+  recorder->drop(outputs[microBatch]);
+  if (atLeast(sizes.torch, "2.15") && sizes.logits > 0)
+    keep(sizes.received);
+  if (!atLeast(sizes.torch, "2.10")) {
+    keep(sizes.received);
+    returned.push_back(std::exchange(logits[microBatch], -1));
+    return;
+  }
+  const int gradient = recorder->make(sizes.received, Pool::Compute);
+  recorder->drop(lastGradient);
+  lastGradient = gradient;
+  recorder->drop(logits[microBatch]);
+}
+
+void TorchStageTensors::joinOutputs() {
+  if (!atLeast(sizes.torch, "2.10"))
+    joined = recorder->make(sizes.microBatches * sizes.logits, Pool::Compute);
+}
+
+void TorchStageTensors::endStep() {
+  drop(returned);
+  recorder->drop(joined);
+}
+
 } // namespace accel

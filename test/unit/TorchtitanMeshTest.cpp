@@ -181,6 +181,39 @@ TEST(Torchtitan, TorchStagesByRelease) {
   EXPECT_EQ(held("2.15", 0, 100), (Held{150, 60, 180, 0, 0, 7, 7, 0, 0}));
 }
 
+/// The rank that holds most, tensor by tensor, by each release: at its peak
+/// what is counted in sums, and the same in each step after the first.
+TEST(Torchtitan, StagesAreRecorded) {
+  const DecidedStep step = stepOf(stagedRow());
+  const Target machine = *shipped(interpret(stagedRow()).target);
+  int recorded = 0;
+  for (const char *torch : {"2.6", "2.8", "2.10", "2.15"})
+    for (const auto &[stages, microBatches] :
+         {std::pair(2, 2), {4, 4}, {4, 9}, {8, 3}, {8, 8}}) {
+      Candidate candidate = step.candidate;
+      candidate.mesh.resize("pp", stages);
+      candidate.accumulation = microBatches;
+      candidate.torchVersion = torch;
+      const std::string what = std::string(torch) + ", " +
+                               std::to_string(stages) + " stages, " +
+                               std::to_string(microBatches);
+      StepEvaluator evaluator(*step.model, machine);
+      const auto problem = evaluator.record(candidate, 4);
+      ASSERT_TRUE(problem) << what;
+      ASSERT_EQ(replay::verify(*problem), "") << what;
+      const StepPrediction p = evaluator.evaluate(candidate);
+      const replay::Result result = replay::solve(*problem, {});
+      EXPECT_EQ(replay::verify(*problem, {}, result), "") << what;
+      const auto peak = static_cast<double>(p.peakBytes);
+      EXPECT_NEAR(static_cast<double>(result.statistics.allocatedPeak), peak,
+                  1e-3 * peak)
+          << what;
+      EXPECT_EQ(result.reservedPeakByStep[2], result.reservedPeakByStep[3]);
+      ++recorded;
+    }
+  EXPECT_EQ(recorded, 20);
+}
+
 /// generate_split_points gives what cannot be divided to the stages after the
 /// first; later releases count the ends as layers.
 TEST(Torchtitan, LayersOfStages) {
