@@ -269,12 +269,15 @@ CASES = [
     ("zero-1-zb-v-tied", lambda context: as_alone(
         context, "six-tied", kind="zero1", pipeline="zb-v", accumulation=4,
         micro_batch=1)),
+    ("zero-1-zb-v-tied-unclipped", lambda context: as_alone(
+        context, "six-tied", kind="zero1", pipeline="zb-v", accumulation=4,
+        micro_batch=1, max_grad_norm=None)),
     ("zero-2-zb-v-tied", lambda context: as_alone(
         context, "six-tied", kind="zero2", pipeline="zb-v", accumulation=4,
         micro_batch=1)),
     ("hsdp-zb-v-tied", lambda context: as_alone(
         context, "six-tied", ranks=8, replicate=2, pipeline="zb-v",
-        accumulation=2, micro_batch=1)),
+        accumulation=2, micro_batch=1, max_grad_norm=None)),
     ("hsdp-dropout", lambda context: as_alone(context, ranks=8, replicate=2)),
     ("killed-rank", lambda context: killed_rank(
         context, ("rank 1 of stage 1", "rank 0 of stage 0"), pp=2,
@@ -288,8 +291,8 @@ CASES = [
     ("through-meshes", through_meshes),
     ("interleaved-tied-profile", lambda context: profiled(
         context, "six-tied", ranks=2, accumulation=4, chunks=2)),
-    ("zb-v-tp2-profile", lambda context: profiled(
-        context, ranks=4, accumulation=3, tp=2, pipeline="zb-v",
+    ("zb-v-tp2-tied-profile", lambda context: profiled(
+        context, "six-tied", ranks=4, accumulation=3, tp=2, pipeline="zb-v",
         max_grad_norm=0.5)),
 ]
 REPEATED = {"pp2-tied-bf16", "pp2-sp2"}
