@@ -31,7 +31,7 @@ public:
            const std::vector<StagePart> &order, const TorchStage &sizes)
       : StepRun(layout, engine), order(order), beside(*engine.recorder, sizes),
         stage(true), recorded(true) {
-    frames.resize(static_cast<size_t>(sizes.microBatches));
+    frames.resize(static_cast<size_t>(sizes.recorded));
     gradientsOf.resize(layout.units.size());
     begin();
   }
@@ -46,6 +46,8 @@ public:
         runForward();
         beside.afterForward(part.microBatch);
       } else {
+        if (part.microBatch == count / 2)
+          beside.leaveOthers();
         beside.beforeBackward();
         runBackward();
         beside.afterBackward(part.microBatch);

@@ -424,7 +424,11 @@ StageRank busiestRank(const StepModel &model, const Target &target,
   StageRank rank;
   rank.calls = stagesOf(model, candidate)[e.rank];
   rank.last = e.rank + 1 == e.problem.stages;
-  for (const pipeline::Action &action : e.schedule.ranks[e.rank])
+  pipeline::Problem few = e.problem;
+  few.microBatches = std::min(few.microBatches, 2 * few.stages + 2);
+  rank.microBatches = few.microBatches;
+  const pipeline::Schedule schedule = pipeline::makeSchedule(few);
+  for (const pipeline::Action &action : schedule.ranks[e.rank])
     rank.order.push_back(
         {action.pass == pipeline::Pass::Forward, action.microBatch});
   return rank;

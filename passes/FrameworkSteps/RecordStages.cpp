@@ -18,7 +18,8 @@ struct StageRecording::Run {
       const StageRank &rank)
       : stage(model, candidate, rank.calls), layout(stage.model, target) {
     TorchStage sizes = {candidate.torchVersion, candidate.accumulation,
-                        stage.sentBytes, stage.receivedBytes, 0};
+                        rank.microBatches,      stage.sentBytes,
+                        stage.receivedBytes,    0};
     if (rank.last)
       sizes.logits =
           model.kinds[model.calls[rank.calls.second - 1].kind].logitsBytes;

@@ -65,6 +65,7 @@ void holdAsTorch(StageCost &stage, const std::string &torch,
 struct TorchStage {
   std::string torch; // its release
   int64_t microBatches = 1;
+  int64_t recorded = 1; // of them, one by one: others are like the middle one
   int64_t sent = 0, received = 0, logits = 0; // bytes of a micro-batch
 };
 
@@ -74,12 +75,14 @@ public:
   TorchStageTensors() = default;
   TorchStageTensors(Recorder &recorder, const TorchStage &sizes)
       : recorder(&recorder), sizes(sizes),
-        outputs(static_cast<size_t>(sizes.microBatches), -1), logits(outputs) {}
+        outputs(static_cast<size_t>(sizes.recorded), -1), logits(outputs) {}
 
   void beginStep();
   void afterForward(int microBatch);
   void beforeBackward();
   void afterBackward(int microBatch);
+  /// What micro-batches that are not recorded leave.
+  void leaveOthers();
   /// The last stage's, behind the last backward; they go with `endStep`.
   void joinOutputs();
   void endStep();
@@ -120,7 +123,10 @@ recordFsdp2Stage(const StepLayout &layout, Engine &engine,
 struct StageRank {
   std::pair<int, int> calls; // the first of its stage, and one past the last
   bool last = false;         // the stage has the loss
+  /// With no more micro-batches than it takes to fill the pipeline, go on for
+  /// a while and empty it.
   std::vector<StagePart> order;
+  int microBatches = 0; // in the order
 };
 /// That which holds most, as `evaluatePipeline` says.
 StageRank busiestRank(const StepModel &model, const Target &target,

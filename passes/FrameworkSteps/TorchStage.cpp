@@ -110,6 +110,19 @@ void TorchStageTensors::afterBackward(int microBatch) {
   recorder->drop(logits[microBatch]);
 }
 
+void TorchStageTensors::leaveOthers() {
+  for (int64_t m = sizes.recorded; m < sizes.microBatches; ++m) {
+    if (!atLeast(sizes.torch, "2.8"))
+      keep(sizes.sent);
+    if (!atLeast(sizes.torch, "2.10")) {
+      keep(sizes.received);
+      returned.push_back(recorder->make(sizes.logits, Pool::Compute));
+    } else if (atLeast(sizes.torch, "2.15") && sizes.logits > 0) {
+      keep(sizes.received);
+    }
+  }
+}
+
 void TorchStageTensors::joinOutputs() {
   if (!atLeast(sizes.torch, "2.10"))
     joined = recorder->make(sizes.microBatches * sizes.logits, Pool::Compute);

@@ -189,7 +189,7 @@ TEST(Torchtitan, StagesAreRecorded) {
   int recorded = 0;
   for (const char *torch : {"2.6", "2.8", "2.10", "2.15"})
     for (const auto &[stages, microBatches] :
-         {std::pair(2, 2), {4, 4}, {4, 9}, {8, 3}, {8, 8}}) {
+         {std::pair(2, 2), {2, 40}, {4, 4}, {4, 9}, {8, 3}, {8, 99}}) {
       Candidate candidate = step.candidate;
       candidate.mesh.resize("pp", stages);
       candidate.accumulation = microBatches;
@@ -211,7 +211,7 @@ TEST(Torchtitan, StagesAreRecorded) {
       EXPECT_EQ(result.reservedPeakByStep[2], result.reservedPeakByStep[3]);
       ++recorded;
     }
-  EXPECT_EQ(recorded, 20);
+  EXPECT_EQ(recorded, 24);
 }
 
 /// generate_split_points gives what cannot be divided to the stages after the
