@@ -24,9 +24,10 @@ class Aten_DroppedAttentionForward<string mnemonic, string call, string what,
   let description = [{
     As the operation without dropout, whose results it has, but weights are 0
     with probability `dropout_p`, else divided by 1 - `dropout_p`. Which ones
-    stay is a function of the position in this call's tensors and of `key`, as
-    `aten.dropout` has it; a call on a part of the heads or tokens would draw
-    other ones, so that it is made of whole tensors alone.
+    stay is a function of the position in this call's tensors and of
+    `dropout_key`. On a part of the heads a rank draws by its place along the
+    axes that shard them too (`aten.own_key`), so that meshes drop other weights;
+    batches and tokens are whole.
   }];
   let arguments = !con((ins Aten_FloatTensor:$query, Aten_FloatTensor:$key,
                             Aten_FloatTensor:$value), mask,

@@ -16,4 +16,12 @@
 #define GET_OP_CLASSES
 #include "dialects/Aten/AtenDropped.h.inc"
 
+namespace accel::aten {
+
+/// Of such an operation on a rank's heads: the names of the mesh's axes that
+/// shard them. The rank draws by its place along these.
+inline constexpr llvm::StringLiteral ownKeyAttr = "aten.own_key";
+
+} // namespace accel::aten
+
 #endif // ACCEL_DIALECTS_ATEN_DROPPED_H

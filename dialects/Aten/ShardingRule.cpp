@@ -49,6 +49,8 @@ llvm::StringRef aten::stringifyForm(Form form) {
     return "counted";
   case Form::Positions:
     return "positions";
+  case Form::Keys:
+    return "keys";
   case Form::Context:
     return "context";
   case Form::Heads:

@@ -45,6 +45,8 @@ enum class Form {
   Counted,
   /// A function of an element's position in the whole tensor.
   Positions,
+  /// A function of an element's position in the rank's part and of the rank.
+  Keys,
   /// Tokens of a causal attention, which reads keys of other ranks: some from
   /// the start and as many from the end, or consecutive ones as in Heads.
   Context,

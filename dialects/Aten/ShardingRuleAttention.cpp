@@ -32,8 +32,8 @@ class Heads {
 public:
   Heads(Operation *op, Value query, Value key, Tokens tokens, Form form)
       : b(op), batch(make(shapeOf(query)[0], form)),
-        groups(make(shapeOf(key)[1], form)),
-        perGroup(make(shapeOf(query)[1] / shapeOf(key)[1], form)),
+        groups(make(shapeOf(key)[1], ofHeads(op, form))),
+        perGroup(make(shapeOf(query)[1] / shapeOf(key)[1], ofHeads(op, form))),
         sequence(tokens == Tokens::OfQueries ? make(shapeOf(query)[2], form)
                                              : -1),
         context((tokens == Tokens::InContext || tokens == Tokens::ForHeads) &&
@@ -85,6 +85,12 @@ public:
 private:
   int make(int64_t size, Form form) {
     return form == Form::None ? b.factor(size) : b.blocked(size, form);
+  }
+  /// Kernels that drop weights draw for each rank's heads.
+  static Form ofHeads(Operation *op, Form form) {
+    return form == Form::Positions && !isa<ScaledDotProductAttentionOp>(op)
+               ? Form::Keys
+               : form;
   }
   int batch, groups, perGroup, sequence, context;
   bool grouped; // several query heads read a key head
@@ -250,7 +256,7 @@ MaybeRule aten::attentionRule(Operation *op) {
         return backwardRule(op,
                             tokensOfPadded(op.getQuery(), op.getLogsumexp()));
       })
-      // Which weights stay is a function of their position.
+      // Which weights stay is a function of their position, and of the rank.
       .Case<DroppedFlashAttentionOp, DroppedEfficientAttentionOp>([](auto op) {
         return forwardRule(op, Tokens::Whole, Form::Positions);
       })

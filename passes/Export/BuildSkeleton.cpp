@@ -160,8 +160,8 @@ private:
     if (llvm::any_of(plan.axes, [](const plan::Axis &axis) {
           return axis.size > 1 && axis.name == "tp";
         }))
-      d.why += "; ranks of tp compute it of all heads, which they gather, so "
-               "that all drop the same";
+      d.why += "; each rank of tp draws for its own heads, so that other "
+               "sizes of tp drop other weights";
     plan.decisions.push_back(std::move(d));
   }
 

@@ -8,6 +8,7 @@
 #include "runtime/plan/Mesh.h"
 #include "runtime/plan/Overwriting.h"
 
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Aten/Schema.h"
@@ -237,6 +238,11 @@ private:
     auto args = convertArgs(*call, [&](Value v) { return slots.lookup(v); });
     if (!args)
       return op->emitOpError("has an argument that a plan cannot hold");
+    if (auto axes = op->getAttrOfType<ArrayAttr>(aten::ownKeyAttr))
+      for (plan::Arg &arg : *args)
+        if (arg.kind == plan::Arg::Kind::Key)
+          for (auto axis : axes.getAsRange<StringAttr>())
+            arg.axes.push_back(axis.str());
     plan::Instruction &instruction = addInstruction(
         call->name, std::move(*args), aten::modulePath(op->getLoc()));
     if (aten.getCategory() == aten::Category::Opaque)

@@ -6,6 +6,7 @@
 #include "passes/Mesh/OwnPart.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Fused.h"
 #include "passes/Mesh/ContextAttention.h"
 #include "passes/Mesh/HeadExchange.h"
@@ -53,6 +54,11 @@ bool mesh::hasOwnPart(Operation *op, aten::Form form) {
         return form == aten::Form::Statistics && isF32(softmax.getOutput()) &&
                isF32(softmax.getResult());
       })
+      .Case<aten::DroppedFlashAttentionOp,
+            aten::DroppedFlashAttentionBackwardOp,
+            aten::DroppedEfficientAttentionOp,
+            aten::DroppedEfficientAttentionBackwardOp>(
+          [&](auto) { return form == aten::Form::Keys; })
       .Default((form == aten::Form::Context && isContextAttention(op)) ||
                (form == aten::Form::Heads && isAttention(op)));
 }
@@ -304,6 +310,16 @@ private:
 
 } // namespace
 
+/// The rank's heads have a key of their own.
+static Values drawOwn(Operation *op, ArrayRef<mesh::FormAxes> forms) {
+  SmallVector<StringRef> axes;
+  for (const mesh::FormAxes &of : forms)
+    llvm::append_range(axes, of.axes);
+  op->setAttr(aten::ownKeyAttr,
+              Builder(op->getContext()).getStrArrayAttr(axes));
+  return Values(op->getResults());
+}
+
 Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
                         ArrayRef<FormAxes> forms,
                         std::optional<Rotation> torchRing) {
@@ -314,6 +330,10 @@ Values mesh::useOwnPart(Operation *op, sharding::MeshOp mesh,
     if (of.form == aten::Form::Heads)
       return attendByHeads(op, mesh, of.axes.front());
   }
+  if (llvm::all_of(forms, [](const mesh::FormAxes &of) {
+        return of.form == aten::Form::Keys;
+      }))
+    return drawOwn(op, forms);
   OwnPart part(op, mesh, forms);
   return llvm::TypeSwitch<Operation *, Values>(op)
       .Case<aten::EmbeddingOp, aten::EmbeddingDenseBackwardOp,

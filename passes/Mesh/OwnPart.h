@@ -10,7 +10,8 @@
 // zeros for the rest; of a cross-entropy over sharded classes it has its part
 // of the logits, and the ranks exchange the largest, the sum of exponentials
 // and the target's logit. A mean over rows divides by the count of all ranks.
-// Attention is in ContextAttention.h.
+// Attention that drops weights draws by the rank's place along the axes that
+// shard its heads. Attention on tokens is in ContextAttention.h.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_MESH_OWNPART_H

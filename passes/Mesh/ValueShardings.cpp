@@ -201,6 +201,7 @@ private:
   bool countsPositions(int factor) const {
     const aten::Form form = rule.factors[factor].form;
     return form == aten::Form::Rows || form == aten::Form::Positions ||
+           form == aten::Form::Keys ||
            form == aten::Form::Statistics; // of classes, which are counted too
   }
 

@@ -54,7 +54,7 @@ FunctionRunner::FunctionRunner(const plan::Function &function, Device &device,
       const plan::Instruction &instruction = function.instructions[i];
       calls.push_back(plan::isExchange(instruction)
                           ? prepareExchange(instruction, groups)
-                          : prepare(instruction));
+                          : prepare(instruction, groups.mesh()));
     } catch (const CollectiveError &) {
       throw; // of another rank
     } catch (const std::exception &error) {
@@ -150,7 +150,8 @@ c10::IValue FunctionRunner::constant(const plan::Arg &arg,
 }
 
 FunctionRunner::Call
-FunctionRunner::prepare(const plan::Instruction &instruction) const {
+FunctionRunner::prepare(const plan::Instruction &instruction,
+                        const Mesh &mesh) const {
   const bool isOpaque = instruction.kind == plan::Instruction::Kind::Opaque;
   std::vector<plan::Arg> args = instruction.args;
   std::optional<OpaqueBackward> backward;
@@ -208,7 +209,10 @@ FunctionRunner::prepare(const plan::Instruction &instruction) const {
       if (formals[i].alias_info() && formals[i].alias_info()->isWrite())
         call.written.push_back(arg.slot);
     } else if (arg.kind == plan::Arg::Kind::Key) {
-      call.keys.push_back({static_cast<int>(i), arg.intValue});
+      Key &key =
+          call.keys.emplace_back(Key{static_cast<int>(i), arg.intValue, {}});
+      if (!arg.axes.empty())
+        key.place = {mesh.position(arg.axes), mesh.size(arg.axes)};
     } else if (arg.kind == plan::Arg::Kind::Tensors) {
       auto list = strip(formals[i].real_type())->cast<c10::ListType>();
       call.lists.push_back(
@@ -293,8 +297,11 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     stack.assign(call.arguments.begin(), call.arguments.end());
     for (const Fill &fill : call.fills)
       stack[fill.argument] = slots[fill.slot];
-    for (auto [argument, key] : call.keys)
-      stack[argument] = draw.list(key);
+    for (const Key &key : call.keys) {
+      std::vector<int64_t> list = draw.list(key.key);
+      list.insert(list.end(), key.place.begin(), key.place.end());
+      stack[key.argument] = std::move(list);
+    }
     for (const FillList &fill : call.lists) {
       if (fill.optional) {
         c10::List<std::optional<at::Tensor>> list;

@@ -87,12 +87,18 @@ private:
     std::vector<int> slots;
     bool optional;
   };
+  struct Key {
+    int argument;
+    int64_t key;
+    /// Where this rank draws by its place: the place, and of how many.
+    std::vector<int64_t> place;
+  };
   struct Call {
     std::optional<c10::OperatorHandle> op;
     std::vector<c10::IValue> arguments; // constants; tensors are filled in
     std::vector<Fill> fills;
     std::vector<FillList> lists;
-    std::vector<std::pair<int, int64_t>> keys; // argument, key
+    std::vector<Key> keys;
     std::vector<int> results;
     std::vector<int> frees;
     int numReturns = 0;
@@ -107,7 +113,7 @@ private:
     std::vector<int> made; // of an await: slots of the result and the buffers
     std::vector<int> written; // arguments that it writes over, or into
   };
-  Call prepare(const plan::Instruction &instruction) const;
+  Call prepare(const plan::Instruction &instruction, const Mesh &mesh) const;
   Call prepareExchange(const plan::Instruction &instruction, Groups &groups);
   Call prepareAwait(const plan::Exchange &await) const;
   c10::IValue constant(const plan::Arg &arg, const c10::Argument &formal) const;

@@ -175,10 +175,14 @@ struct Less {
 } // namespace
 
 uint64_t deviceSeed(at::IntArrayRef key) {
-  TORCH_CHECK(key.size() == 2, "dropout draws by two integers, but got ",
+  TORCH_CHECK(key.size() == 2 || key.size() == 4,
+              "dropout draws by two integers, or by four, but got ",
               key.size());
-  return mix(static_cast<uint64_t>(key[0]) ^
-             mix(static_cast<uint64_t>(key[1])));
+  const uint64_t seed =
+      mix(static_cast<uint64_t>(key[0]) ^ mix(static_cast<uint64_t>(key[1])));
+  if (key.size() == 2)
+    return seed;
+  return mix(seed ^ mix(static_cast<uint64_t>(key[2]) + 1));
 }
 
 at::Tensor dropoutByGenerator(const at::Tensor &self, double p,

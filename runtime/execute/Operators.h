@@ -42,6 +42,8 @@ struct Draw {
 };
 
 /// The seed for a generator of another device than CPUs, of a key's list.
+/// Behind it may stand the rank's place among those that draw otherwise, and
+/// how many these are.
 uint64_t deviceSeed(at::IntArrayRef key);
 
 /// Makes the operators known to the dispatcher, once.

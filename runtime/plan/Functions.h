@@ -53,6 +53,9 @@ struct Arg {
   std::vector<int64_t> ints; // Ints, Bools, Tensors (slots)
   DType dtype = DType::F32;
   std::string text; // Text
+  /// Key: ranks at different places along these axes of the mesh draw other
+  /// numbers, by their place, since each has other heads.
+  std::vector<std::string> axes;
   bool operator==(const Arg &) const = default;
 };
 

@@ -53,6 +53,8 @@ private:
   void await(const ProgramInstruction &instruction);
   void call(const ProgramInstruction &instruction);
   void draw(const ProgramInstruction &instruction, const Function &function);
+  void drawByRank(const ProgramInstruction &instruction,
+                  const Function &function);
   void outputs(const ProgramInstruction &instruction, const Function &function);
   void gradNorm(const ProgramInstruction &instruction);
   void optimizer(const ProgramInstruction &instruction);
@@ -88,6 +90,8 @@ private:
   std::map<int, std::vector<int>> sent, fetched;
   std::vector<bool> onHost; // a copy of the value is there, or on its way
   std::map<int, std::pair<std::string, int>> draws; // path, calls
+  /// By draw and key: the axes along which ranks draw otherwise.
+  std::map<std::pair<int, int64_t>, std::vector<std::string>> drawAxes;
   std::string place;
 };
 

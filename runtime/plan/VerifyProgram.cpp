@@ -348,6 +348,32 @@ void ProgramVerifier::draw(const ProgramInstruction &instruction,
   else if (++at->second.second > 2)
     complain("a forward and its backward had the draw " +
              std::to_string(instruction.draw) + " before it");
+  drawByRank(instruction, function);
+}
+
+/// Ranks draw each for itself along axes of the mesh, and a backward along
+/// those of its forward, whose numbers it repeats.
+void ProgramVerifier::drawByRank(const ProgramInstruction &instruction,
+                                 const Function &function) {
+  for (const Instruction &op : function.instructions)
+    for (const Arg &arg : op.args) {
+      if (arg.kind != Arg::Kind::Key)
+        continue;
+      for (const std::string &axis : arg.axes)
+        if (plan.axisSize(axis) <= 1)
+          complain(op.op + " draws by the rank's place along " +
+                   accel::plan::quoted(axis) +
+                   ", which is no axis of the mesh");
+      const auto [at, isNew] = drawAxes.emplace(
+          std::pair(static_cast<int>(instruction.draw), arg.intValue),
+          arg.axes);
+      if (at->second != arg.axes)
+        complain(op.op +
+                 " draws along other axes of the mesh than the call "
+                 "before it with key " +
+                 std::to_string(arg.intValue) + " of draw " +
+                 std::to_string(instruction.draw));
+    }
 }
 
 /// Values must share storage exactly as the function's output slots do.

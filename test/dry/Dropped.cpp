@@ -22,13 +22,26 @@ at::Tensor inF32(const Values &in, size_t i) {
   return in[i].toTensor().to(at::kFloat);
 }
 
-/// Drops by position and key, as the CPUs' own operator does.
+/// Drops by position and key, as the CPUs' own operator does: of heads of one
+/// rank by their positions among those of all, so that values are those of the
+/// CPUs' whole scores.
 at::Tensor drop(const at::Tensor &weights, double p, const c10::IValue &drawn) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow("accel::dropout", "");
-  torch::jit::Stack stack{weights.contiguous(), p, drawn};
+  const std::vector<int64_t> key = drawn.toIntVector();
+  const bool ofRank = key.size() == 4;
+  const int64_t heads = weights.size(1);
+  at::Tensor whole = weights.contiguous();
+  if (ofRank) {
+    std::vector<int64_t> sizes = weights.sizes().vec();
+    sizes[1] *= key[3];
+    whole = at::zeros(sizes, weights.options());
+    whole.narrow(1, key[2] * heads, heads).copy_(weights);
+  }
+  torch::jit::Stack stack{whole, p, std::vector<int64_t>{key[0], key[1]}};
   op.callBoxed(stack);
-  return stack.front().toTensor();
+  const at::Tensor dropped = stack.front().toTensor();
+  return ofRank ? dropped.narrow(1, key[2] * heads, heads) : dropped;
 }
 
 /// Scores of one attention, [B, H, S, T], and what they are made of.
@@ -125,8 +138,10 @@ std::string stateProblem(const c10::OperatorName &name, const Values &inputs,
   if (!name.name.starts_with(prefix))
     return "";
   const std::vector<int64_t> key = drawn.toIntVector();
-  const uint64_t wanted =
+  uint64_t wanted =
       mix(static_cast<uint64_t>(key[0]) ^ mix(static_cast<uint64_t>(key[1])));
+  if (key.size() == 4)
+    wanted = mix(wanted ^ mix(static_cast<uint64_t>(key[2]) + 1));
   const std::string kernel = name.name.substr(prefix.size());
   auto number = [&](size_t argument, int64_t i) {
     const at::Tensor state = inputs[argument].toTensor();

@@ -43,7 +43,7 @@ def expressible(rule, counts):
 
 def counted(factor):
     """Whether the operator counts from the first element of a part."""
-    return factor["form"] in ("rows", "positions", "statistics")
+    return factor["form"] in ("rows", "positions", "keys", "statistics")
 
 
 class Rank:

@@ -171,7 +171,7 @@ def oracle(context):
     check(not few, f"fewer than five cuts of {sorted(few)}")
     forms = sorted({form for of in kinds.values() for kind, form in of
                     if kind == "blocked"})
-    check(forms == ["context", "counted", "heads", "positions", "rows",
+    check(forms == ["context", "counted", "heads", "keys", "positions", "rows",
                     "statistics"],
           f"the forms that were tried are {forms}")
     check(sum(tried.values()) >= 5000, f"{sum(tried.values())} cuts")

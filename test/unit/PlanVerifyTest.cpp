@@ -11,6 +11,7 @@
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
+#include <map>
 
 using namespace accel::plan;
 
@@ -520,6 +521,46 @@ TEST(Verify, StopsListingAtSomePoint) {
   for (Parameter &parameter : plan.parameters)
     parameter.offset += 1;
   EXPECT_EQ(verify(plan).size(), 100u);
+}
+
+/// Attention of layers draws by key 3, along these axes of the mesh.
+Plan drawing(const std::vector<std::string> &forward,
+             const std::vector<std::string> &backward) {
+  Plan plan = test::makePlan();
+  for (Function &function : plan.functions)
+    for (const auto &[name, axes] :
+         {std::pair("DecoderLayer.forward", forward),
+          std::pair("DecoderLayer.backward", backward)})
+      if (function.name == name) {
+        Arg &key = function.instructions.back().args.emplace_back();
+        key.kind = Arg::Kind::Key;
+        key.intValue = 3;
+        key.axes = axes;
+      }
+  std::map<std::string, int> draws;
+  for (Program &program : plan.programs)
+    for (ProgramInstruction &at : program.instructions)
+      if (at.kind == ProgramInstructionKind::Call &&
+          plan.functions[at.function].draws())
+        at.draw = draws.try_emplace(at.where, int(draws.size())).first->second;
+  predictMemory(plan);
+  return plan;
+}
+
+TEST(PlanVerify, RanksDrawAlongAxesOfTheMesh) {
+  EXPECT_EQ(verify(drawing({}, {})), std::vector<std::string>{});
+  EXPECT_EQ(verify(drawing({"dp_shard"}, {"dp_shard"})),
+            std::vector<std::string>{});
+  auto says = [](const Plan &plan, const std::string &text) {
+    for (const std::string &problem : verify(plan))
+      if (problem.find(text) != std::string::npos)
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(says(drawing({"tp"}, {"tp"}), "which is no axis of the mesh"));
+  EXPECT_TRUE(says(drawing({"dp_shard"}, {}),
+                   "draws along other axes of the mesh than the call before it "
+                   "with key 3"));
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 using namespace accel::run;
 
@@ -145,6 +146,20 @@ TEST(Random, ByGeneratorRepeatsAndLeavesTheDefaultOneAlone) {
   EXPECT_LT(std::abs(correlation(a != 0, other != 0, 0.25)), 4);
   EXPECT_NEAR((a == 0).to(at::kFloat).mean().item<double>(), 0.25, 0.01);
   EXPECT_NEAR(a.max().item<double>(), 1 / 0.75, 1e-6);
+}
+
+/// Ranks that have other heads of one attention draw from other states.
+TEST(Random, SeedsOfRanksDiffer) {
+  const std::vector<int64_t> key = Draw{1, 2, 3}.list(4);
+  std::set<uint64_t> seeds = {deviceSeed(key)};
+  for (int64_t place = 0; place < 4; ++place) {
+    std::vector<int64_t> own = key;
+    own.insert(own.end(), {place, 4});
+    EXPECT_EQ(deviceSeed(own), deviceSeed(own));
+    seeds.insert(deviceSeed(own));
+  }
+  EXPECT_EQ(seeds.size(), 5u);
+  EXPECT_ANY_THROW(deviceSeed({1, 2, 3}));
 }
 
 TEST(Random, AddsOtherDtypesRoundedOnce) {

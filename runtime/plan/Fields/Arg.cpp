@@ -92,6 +92,10 @@ void writeForm(PlanText &out, const Arg &arg) {
   case Arg::Kind::Key:
     out.raw("{\"key\":");
     out.integer(arg.intValue);
+    if (!arg.axes.empty()) {
+      out.raw(",\"axes\":");
+      out.list(arg.axes, [&](const std::string &axis) { out.string(axis); });
+    }
     out.raw("}");
     return;
   case Arg::Kind::Text:
@@ -158,6 +162,10 @@ void readForm(const PlanNames &, const JsonNode &node, Arg &arg, const Rule &) {
     }) || fields.optional("key", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Key;
       arg.intValue = n.integer(0, INT64_MAX);
+      fields.optional("axes", [&](const JsonNode &axes) {
+        axes.items(
+            [&](const JsonNode &axis) { arg.axes.push_back(axis.string()); });
+      });
     }) || fields.optional("text", [&](const JsonNode &n) {
       arg.kind = Arg::Kind::Text;
       arg.text = n.string();
@@ -184,6 +192,10 @@ Schema schemaOf(const Arg &, const Rule &) {
                   {"required", Schema::array({key})},
                   {"additionalProperties", false}};
   };
+  Schema key = object("key", {{"type", "integer"}, {"minimum", 0}});
+  key["properties"]["axes"] = list({{"type", "string"}});
+  key["properties"]["axes"]["description"] =
+      "Axes along which each rank draws other numbers; default: none";
   return {
       {"anyOf",
        Schema::array(
@@ -195,7 +207,7 @@ Schema schemaOf(const Arg &, const Rule &) {
             list({{"oneOf", Schema::array({tensor, {{"type", "null"}}})}}),
             object("dtype", dtypeSchema()),
             object("scalar", {{"type", "number"}}),
-            object("key", {{"type", "integer"}, {"minimum", 0}}),
+            key,
             object("text", {{"type", "string"}}),
             object("tensors", list({{"const", -1}})),
             object("bools", {{"type", "array"}, {"maxItems", 0}})})},
