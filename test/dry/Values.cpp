@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -89,8 +90,37 @@ at::Tensor rows(const at::Tensor &statistics, const at::Tensor &query) {
   return flat.slice(-1, 0, query.size(2)).contiguous();
 }
 
+/// The CPU's kernel takes values of the queries' head size alone.
+bool hasOwnValueSize(const at::Tensor &query, const at::Tensor &value) {
+  return query.size(-1) != value.size(-1);
+}
+
+/// In fp32, of [B, H, S, D].
+at::Tensor scoresOf(const at::Tensor &query, const at::Tensor &key, bool causal,
+                    const at::Tensor &mask, double factor) {
+  at::Tensor scores =
+      at::matmul(query.to(at::kFloat), key.to(at::kFloat).transpose(-1, -2)) *
+      factor;
+  if (mask.defined())
+    scores = scores + mask.to(at::kFloat);
+  if (causal)
+    scores = scores + at::ones_like(scores).tril().log();
+  return scores;
+}
+double factorOf(std::optional<double> factor, const at::Tensor &query) {
+  return factor.value_or(1 / std::sqrt(double(query.size(-1))));
+}
+
 void attend(const Values &in, const Values &out, bool causal,
             const at::Tensor &mask, std::optional<double> factor) {
+  const at::Tensor query = tensor(in, 0), value = tensor(in, 2);
+  if (hasOwnValueSize(query, value)) {
+    const at::Tensor scores =
+        scoresOf(query, tensor(in, 1), causal, mask, factorOf(factor, query));
+    put(out[0], at::matmul(scores.softmax(-1), value.to(at::kFloat)));
+    put(out[1], scores.logsumexp(-1));
+    return;
+  }
   auto [result, statistics] = at::_scaled_dot_product_flash_attention_for_cpu(
       tensor(in, 0), tensor(in, 1), tensor(in, 2), 0, causal, optional(mask),
       factor);
@@ -103,6 +133,19 @@ void attendBackward(const Values &out, const at::Tensor &gradient,
                     const at::Tensor &value, const at::Tensor &result,
                     const at::Tensor &statistics, bool causal,
                     const at::Tensor &mask, std::optional<double> factor) {
+  if (hasOwnValueSize(query, value)) {
+    const double by = factorOf(factor, query);
+    const at::Tensor weights =
+        scoresOf(query, key, causal, mask, by).softmax(-1);
+    const at::Tensor given = gradient.to(at::kFloat);
+    at::Tensor inner =
+        at::matmul(given, value.to(at::kFloat).transpose(-1, -2));
+    inner = weights * (inner - (inner * weights).sum(-1, true)) * by;
+    put(out[0], at::matmul(inner, key.to(at::kFloat)));
+    put(out[1], at::matmul(inner.transpose(-1, -2), query.to(at::kFloat)));
+    put(out[2], at::matmul(weights.transpose(-1, -2), given));
+    return;
+  }
   auto [a, b, c] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       gradient, query, key, value, result, rows(statistics, query), 0, causal,
       optional(mask), factor);

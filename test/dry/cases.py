@@ -139,6 +139,9 @@ SPLIT = [
         ("experts", "halves-mixtral", "bf16", 2, "full", "none"),
         ("experts-two", "halves-qwen3-moe", "bf16-fp32", 2, "none", "clip"),
         ("experts-tensor", "even-mixtral", "fp32", 1, "pointwise", "clip"),
+        # Values have a head size of their own.
+        ("one", "deepseek-v3", "fp32", 1, "none", "clip"),
+        ("two", "deepseek-v3", "fp32", 2, "pointwise", "none"),
         ("zero1", "halves-tied", "fp32", 2, "none", "none"),
         ("zero2", "halves", "bf16-fp32", 2, "pointwise", "clip"),
         ("ddp", "gqa", "fp32", 2, "pointwise", "hook-bf16"),
