@@ -233,6 +233,14 @@ bool accel::huggingface::checkWeights(const Weights &weights,
         return false;
     }
   }
+  for (const BufferInfo &buffer : model.buffers) {
+    const std::string name = held.name(buffer.fqn);
+    known.insert(name);
+    if (!has(name))
+      missing.push_back(name);
+    else if (!checkTensor(weights, name, buffer.shape, diagnostics))
+      return false;
+  }
   if (!checkTiedWeights(weights, model, held, folder, diagnostics))
     return false;
   if (!missing.empty())

@@ -214,6 +214,25 @@ def missing_experts(context):
     return "refused"
 
 
+def choice_bias(context):
+    """The bias of DeepSeek-V3's choice of experts is a buffer that transformers
+    stores: it is read, and a checkpoint that lacks it is refused."""
+    from safetensors.torch import load_file, save_file
+
+    jobs.make_job(context.path(), jobs.PEAKED["deepseek-v3"], ranks=2, steps=2)
+    command = [context.binary("accel-opt"), "plan", context.path("job.yaml")]
+    output = harness.run(command)
+    check("surplus-weights" not in output, output)
+    path = os.path.join(context.path("model"), "model.safetensors")
+    weights = load_file(path)
+    lost = "model.layers.1.mlp.gate.e_score_correction_bias"
+    del weights[lost]
+    save_file(weights, path, metadata={"format": "pt"})
+    output = harness.run(command, expect=1)
+    check(lost in output and "[weights-mismatch]" in output, output)
+    return "read; refused where it is missing"
+
+
 CASES = [
     ("mixtral-random", random_configs("mixtral")),
     ("qwen3-moe-random", random_configs("qwen3_moe")),
@@ -227,4 +246,5 @@ CASES = [
     ("gpt-oss-random-bf16", random_configs("gpt_oss", "bf16", 3)),
     ("one-expert-takes-all", tokens_as_chosen),
     ("missing-expert", missing_experts),
+    ("choice-bias", choice_bias),
 ]
