@@ -8,6 +8,7 @@
 // by operator, so that fp32 gradients are bit-equal to autograd's.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Rules.h"
 
 #include <cmath>
@@ -115,6 +116,16 @@ BACKWARD(SubTensorOp) {
 }
 
 BACKWARD(MulTensorOp) {
+  if ((*this)->hasAttr(autogradOrderAttr)) {
+    if (needed[1])
+      operandGrads[1] = b.create<MulTensorOp>(grads[0], getSelf());
+    if (needed[0])
+      operandGrads[0] = b.create<MulTensorOp>(grads[0], getOther());
+    for (auto [grad, operand] : llvm::zip(operandGrads, getOperands()))
+      if (grad)
+        grad = b.sumTo(grad, operand.getType());
+    return success();
+  }
   if (needed[0])
     operandGrads[0] = b.sumTo(b.create<MulTensorOp>(grads[0], getOther()),
                               getSelf().getType());

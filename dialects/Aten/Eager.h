@@ -76,6 +76,15 @@ constexpr llvm::StringLiteral trainedMaskAttr = "aten.trained_mask";
 /// attention by single matmuls, which computes in fp32 on CPUs.
 constexpr llvm::StringLiteral mathAttr = "aten.math";
 
+/// Of the last operation of a part of a layer, a unit: the model computes the
+/// part before all that the part does not read.
+constexpr llvm::StringLiteral aheadAttr = "aten.ahead";
+
+/// Of `mul.Tensor`, a unit: its backward is autograd's (MulBackward0), which
+/// computes the second operand's gradient first, and sums up what was broadcast
+/// when both are there. Without it products are summed up one after the other.
+constexpr llvm::StringLiteral autogradOrderAttr = "aten.autograd_order";
+
 /// Of `add.Tensor`, a string, one of the following.
 constexpr llvm::StringLiteral biasedAttr = "aten.biased";
 /// A bias and a mask of keys, an input: each layer fills the bias where truth

@@ -412,6 +412,8 @@ private:
     if (m.sharedSize) {
       Value shared = mlp(f, hidden, d.sharedMlp);
       if (!m.sharedGate.empty()) {
+        // Qwen2-MoE's order: the shared expert, the others, this projection.
+        shared.getDefiningOp()->setAttr(aheadAttr, f.unit(true));
         Value gate = parts.linear(rows, m.sharedGate);
         f.enter(m.path);
         gate = f.view(f.op<SigmoidOp>(gate), {batch, sequence, 1});
@@ -474,20 +476,6 @@ static std::vector<DecoderLayerKind> kindsOf(const Decoder &decoder,
     if (kind.window > sequence)
       kind.window = 0;
   return kinds;
-}
-
-static std::string suffixOf(const DecoderLayerKind &kind) {
-  switch (kind.blocks) {
-  case DecoderLayerKind::Blocks::Both:
-    return kind.window ? ".window" : ".full";
-  case DecoderLayerKind::Blocks::Attention:
-    return ".attention";
-  case DecoderLayerKind::Blocks::Mlp:
-    return kind.sparse ? ".experts" : ".mlp";
-  case DecoderLayerKind::Blocks::Mamba:
-    return ".mamba";
-  }
-  llvm_unreachable("covered switch");
 }
 
 void accel::huggingface::buildSegments(OpBuilder &builder,

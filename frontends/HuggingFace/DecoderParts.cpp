@@ -64,6 +64,20 @@ Value DecoderParts::slice(Value x, int64_t dim, int64_t begin, int64_t end) {
                              uint64_t(1));
 }
 
+std::string accel::huggingface::suffixOf(const DecoderLayerKind &kind) {
+  switch (kind.blocks) {
+  case DecoderLayerKind::Blocks::Both:
+    return kind.window ? ".window" : ".full";
+  case DecoderLayerKind::Blocks::Attention:
+    return ".attention";
+  case DecoderLayerKind::Blocks::Mlp:
+    return kind.sparse ? ".experts" : ".mlp";
+  case DecoderLayerKind::Blocks::Mamba:
+    return ".mamba";
+  }
+  llvm_unreachable("covered switch");
+}
+
 namespace {
 
 class AttentionWriter : DecoderParts {

@@ -9,6 +9,8 @@
 #include "frontends/HuggingFace/Decoder.h"
 #include "frontends/HuggingFace/FunctionWriter.h"
 
+#include <string>
+
 namespace accel::huggingface {
 
 /// Writes single modules of a decoder into a function.
@@ -47,6 +49,9 @@ mlir::Value writeAttention(FunctionWriter &f, const Decoder &decoder,
 /// The Mamba-2 mixer of a layer: [B, S, hidden].
 mlir::Value writeMamba(FunctionWriter &f, const Decoder &decoder,
                        mlir::Value hidden);
+
+/// What tells functions of layers of this kind from those of others by name.
+std::string suffixOf(const DecoderLayerKind &kind);
 
 } // namespace accel::huggingface
 

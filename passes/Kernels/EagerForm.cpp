@@ -116,6 +116,26 @@ Value repeatForSamples(aten::UnsqueezeOp op) {
   return whole;
 }
 
+/// Moves `last`, and what it reads, before the first operation of its block
+/// that it does not read: autograd runs backward what ran forward.
+void moveAhead(Operation *last) {
+  llvm::SmallPtrSet<Operation *, 32> read{last};
+  SmallVector<Operation *> open{last};
+  while (!open.empty())
+    for (Value operand : open.pop_back_val()->getOperands())
+      if (Operation *op = operand.getDefiningOp(); op && read.insert(op).second)
+        open.push_back(op);
+  Operation *first = nullptr; // that is not read
+  SmallVector<Operation *> moved;
+  for (Operation &op : *last->getBlock())
+    if (!read.contains(&op))
+      first = first ? first : &op;
+    else if (first)
+      moved.push_back(&op);
+  for (Operation *op : moved)
+    op->moveBefore(first);
+}
+
 class Masks {
 public:
   explicit Masks(ModuleOp module)
@@ -476,6 +496,13 @@ LogicalResult accel::toEagerForm(ModuleOp module, bool cpu) {
       if (op->hasAttr(aten::perSampleAttr))
         repeated.push_back(op);
     });
+    SmallVector<Operation *> ahead;
+    function.walk([&](Operation *op) {
+      if (op->hasAttr(aten::aheadAttr))
+        ahead.push_back(op);
+    });
+    for (Operation *op : ahead)
+      moveAhead(op);
     SmallVector<Value> changed;
     for (aten::SliceTensorOp op : slices)
       if (Value value = indexByList(op))

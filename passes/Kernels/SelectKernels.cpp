@@ -184,6 +184,10 @@ struct SelectKernelsPass
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
                     asModules, kernels);
+      if (asModules)
+        function.walk([&](aten::MulTensorOp op) {
+          op->setAttr(aten::autogradOrderAttr, UnitAttr::get(&getContext()));
+        });
     }
   }
 };

@@ -22,10 +22,10 @@ KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
          "llama8b-liger-lora-ckpt": 0.018, "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
          "qwen7b-qlora-ckpt": 0.0025}
-# Segments of LLM.int8()'s temporaries, of what compiled code keeps, of one expert
-# after the other, of masks, and of a block of the logits.
+# Segments of LLM.int8()'s temporaries, of what compiled code keeps, of masks, and
+# of a block of the logits.
 KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.053,
-                  "qwen2moe-bf16": 0.091, "qwen7b-qlora-ckpt": 0.061,
+                  "qwen7b-qlora-ckpt": 0.061,
                   "gemma2b-amp-ckpt": 0.059, "glm4-ckpt": 0.067,
                   "qwen06b-liger-ckpt": 0.04, "mistral-window": 0.03,
                   "llama1b-liger-amp": 0.032, "bert-large-amp": 0.027,
