@@ -23,6 +23,8 @@ struct Defaults {
   int64_t headDim; // 0: hidden_size / num_attention_heads
   int64_t hidden = 4096, layers = 32;
   double rmsNormEps = 1e-6, theta = 10000;
+  int64_t heads = 32, maxWindowLayers = 28;
+  bool part = false; // of a model of images: no architecture of its own
 };
 constexpr Defaults families[] = {
     {Family::Llama, "llama", "Llama", 32000, 11008, 0, 2048, 0},
@@ -33,19 +35,26 @@ constexpr Defaults families[] = {
      32, 1e-5, 1e6},
     {Family::Qwen3Moe, "qwen3_moe", "Qwen3Moe", 151936, 6144, 4, 32768, 0, 2048,
      24},
+    {Family::Qwen2, "qwen2_vl_text", "Qwen2VL", 152064, 29568, 8, 32768, 0,
+     8192, 80, 1e-5, 1e6, 64, 80, true},
+    {Family::Qwen2, "qwen2_5_vl_text", "Qwen2_5_VL", 152064, 29568, 8, 32768, 0,
+     8192, 80, 1e-5, 1e6, 64, 80, true},
+    {Family::Qwen3, "qwen3_vl_text", "Qwen3VLText", 151936, 22016, 32, 128000,
+     128, 4096, 32, 1e-6, 5e5, 32, 0, true},
 };
 
 class LlamaReader {
 public:
   LlamaReader(ConfigReader &json) : json(json) {}
 
-  std::optional<LlamaConfig> read() {
-    if (!identify())
+  std::optional<LlamaConfig> read(const std::optional<std::string> &type) {
+    if (!type || !identify(*type))
       return std::nullopt;
     sizes();
     flags();
     RopeNames names;
     names.defaultTheta = defaults->theta;
+    names.sections = defaults->part && config.family == Family::Qwen2;
     config.rope = readRope(json, config.maxPositions, names);
     attentionKind();
     if (isMixture())
@@ -61,21 +70,18 @@ public:
 
 private:
   /// Finds the family from model_type and architectures.
-  bool identify() {
-    std::optional<std::string> type = modelType(json);
-    if (!type)
-      return false;
+  bool identify(const std::string &type) {
     for (const Defaults &family : families)
-      if (*type == family.modelType)
+      if (type == family.modelType)
         defaults = &family;
     if (!defaults) {
-      json.unsupported("model_type", "model type '" + printable(*type) +
+      json.unsupported("model_type", "model type '" + printable(type) +
                                          "' is not one of the Llama family");
       return false;
     }
     config.family = defaults->family;
     config.classPrefix = defaults->classPrefix;
-    return architecture();
+    return defaults->part || architecture();
   }
 
   bool isMixture() const {
@@ -113,7 +119,8 @@ private:
         "intermediate_size", defaults->intermediate, sizeLimits::size);
     config.layers =
         json.size("num_hidden_layers", defaults->layers, sizeLimits::layers);
-    config.heads = json.size("num_attention_heads", 32, sizeLimits::size);
+    config.heads =
+        json.size("num_attention_heads", defaults->heads, sizeLimits::size);
     bool nullHeads = json.isNull("num_key_value_heads");
     int64_t otherwise = nullHeads || !defaults->keyValueHeads
                             ? config.heads
@@ -203,6 +210,8 @@ private:
 
   /// Which layers attend to a window, and how long it is.
   void attentionKind() {
+    if (defaults->part && config.family == Family::Qwen3)
+      return;
     if (config.family == Family::Llama || json.isNull("sliding_window"))
       return layerTypes(0);
     int64_t window = json.size("sliding_window", 4096, sizeLimits::positions);
@@ -232,7 +241,7 @@ private:
     if (!types) {
       int64_t first = json.has("max_window_layers")
                           ? json.integer("max_window_layers").value_or(0)
-                          : 28;
+                          : defaults->maxWindowLayers;
       for (int64_t i = 0; window && i < config.layers; ++i)
         config.windows.push_back(i >= first ? window : 0);
       return;
@@ -283,6 +292,8 @@ private:
     }
     if (derivedHeadDim)
       config.headDim = config.hiddenSize / config.heads;
+    if (defaults->part && config.family == Family::Qwen2)
+      sections();
     if (config.heads % config.keyValueHeads) {
       mustDivide("num_attention_heads", config.heads, "num_key_value_heads",
                  config.keyValueHeads);
@@ -304,6 +315,31 @@ private:
     if (embeddings + config.layers * (attention + std::max(mlp, experts)) >
         sizeLimits::parameters)
       json.error("", "these sizes make a model of more than 1e15 parameters");
+  }
+
+  /// Heads of Qwen2-VL have hidden_size / num_attention_heads elements, and
+  /// mrope_section splits their pairs.
+  void sections() {
+    if (config.headDim * config.heads != config.hiddenSize)
+      return json.error("head_dim",
+                        "'head_dim' must be hidden_size / num_attention_heads "
+                        "here, " +
+                            std::to_string(config.hiddenSize / config.heads));
+    const std::string object = ropeSection(json),
+                      key = (object.empty() ? "" : object + ".") +
+                            "mrope_section";
+    const nlohmann::json *given = object.empty() ? nullptr : json.find(key);
+    int64_t pairs = given ? 0 : 64; // of [16, 24, 24]
+    if (given && given->is_array())
+      for (const nlohmann::json &part : *given)
+        pairs += part.is_number_unsigned() && part < sizeLimits::size
+                     ? part.get<int64_t>()
+                     : sizeLimits::size;
+    if (pairs != config.headDim / 2)
+      json.error(given ? key : object,
+                 "'mrope_section' must be a list whose sum is the " +
+                     std::to_string(config.headDim / 2) + " pairs of a head" +
+                     (given ? "" : "; it is [16, 24, 24] where absent"));
   }
 
   ConfigReader &json;
@@ -329,12 +365,18 @@ std::optional<std::string> accel::huggingface::modelType(ConfigReader &json) {
 bool accel::huggingface::isLlamaFamily(const std::string &modelType) {
   for (const Defaults &family : families)
     if (modelType == family.modelType)
-      return true;
+      return !family.part;
   return false;
 }
 
 std::optional<LlamaConfig> accel::huggingface::readLlama(ConfigReader &json) {
-  return LlamaReader(json).read();
+  return LlamaReader(json).read(modelType(json));
+}
+
+std::optional<LlamaConfig>
+accel::huggingface::readLlama(ConfigReader &json,
+                              const std::string &modelType) {
+  return LlamaReader(json).read(modelType);
 }
 
 std::optional<LlamaConfig>

@@ -67,6 +67,10 @@ bool isLlamaFamily(const std::string &modelType);
 
 /// Reads a config.json of such a family; reports to `json`.
 std::optional<LlamaConfig> readLlama(ConfigReader &json);
+/// The same of a model_type that is known, which may be that of a language
+/// model inside one of images: "qwen2_5_vl_text".
+std::optional<LlamaConfig> readLlama(ConfigReader &json,
+                                     const std::string &modelType);
 
 /// Reads the experts of mixtral and qwen3_moe into `config`, whose sizes are
 /// read; reports to `json`.

@@ -176,7 +176,7 @@ void ScalingReader::longRope() {
 
 void ScalingReader::read(const RopeNames &names) {
   std::optional<std::string> kind = type();
-  if (!kind || *kind == "default")
+  if (!kind || *kind == "default" || (names.sections && *kind == "mrope"))
     return;
   if (names.longRopeOnly && (*kind == "su" || *kind == "yarn"))
     kind = "longrope";

@@ -59,6 +59,9 @@ struct RopeNames {
   bool partialAllowed = false;
   /// Phi 3 knows longrope alone, also under its names "su" and "yarn".
   bool longRopeOnly = false;
+  /// "mrope" is known: pairs of a head turn by a token's time, row or column,
+  /// which are one number on text.
+  bool sections = false;
   /// Without rope_parameters and rope_scaling, but for theta and what part of
   /// a head is rotated.
   Rope absent = {};

@@ -18,12 +18,24 @@ using namespace accel::huggingface;
 
 namespace {
 
+/// How files name parameters (conversion_mapping.py of transformers).
+enum class Stored { Llava, QwenVl, AsIs };
+
 struct Wrapper {
   const char *modelType;
   const char *text; // the language model's, where text_config says none
+  Stored stored;
+  const char *beside; // modules beside the language model
+  bool flat = false;  // its settings may stand outside text_config
 };
-constexpr Wrapper wrappers[] = {{"gemma3", "gemma3_text"},
-                                {"mistral3", "mistral"}};
+constexpr const char *towerAndProjector =
+    "vision_tower and multi_modal_projector";
+constexpr Wrapper wrappers[] = {
+    {"gemma3", "gemma3_text", Stored::Llava, towerAndProjector},
+    {"mistral3", "mistral", Stored::Llava, towerAndProjector},
+    {"qwen2_5_vl", "qwen2_5_vl_text", Stored::QwenVl, "visual", true},
+    {"qwen2_vl", "qwen2_vl_text", Stored::QwenVl, "visual", true},
+    {"qwen3_vl", "qwen3_vl_text", Stored::AsIs, "visual"}};
 
 const Wrapper *find(const std::string &modelType) {
   for (const Wrapper &wrapper : wrappers)
@@ -101,13 +113,16 @@ plan::Initializer towerInit(const ModuleTree &tree, const TreeParameter &p,
   return bias ? zerosInit() : normalInit(stddev);
 }
 
-/// Files name the parts without "model.", and the language model with a
-/// "model." of its own (conversion_mapping.py, "llava").
-std::string storedName(const std::string &fqn) {
+/// Files name the parts without "model."; the language model has a "model." of
+/// its own ("llava"), or that alone ("Qwen2VLForConditionalGeneration").
+std::string storedName(Stored stored, const std::string &fqn) {
+  if (stored == Stored::AsIs)
+    return fqn;
+  const std::string language = stored == Stored::Llava ? "language_model." : "";
   if (fqn == "lm_head.weight")
-    return "language_model.lm_head.weight";
+    return language + fqn;
   if (fqn.starts_with(outer))
-    return "language_model.model." + fqn.substr(std::string(outer).size());
+    return language + inner + fqn.substr(std::string(outer).size());
   return fqn.starts_with(inner) ? fqn.substr(std::string(inner).size()) : fqn;
 }
 
@@ -126,14 +141,18 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
                                       const std::string &path,
                                       DiagnosticEngine &diagnostics) {
   const nlohmann::json *given = json.find("text_config");
-  if (!given || !given->is_object()) {
+  if (given ? !given->is_object() : !wrapper.flat) {
     json.error(given ? "text_config" : "",
                given ? "'text_config' must be an object"
                      : "'text_config' is missing");
     return std::nullopt;
   }
-  ConfigReader::Section section(json, "text_config");
-  const std::string type = json.text("model_type").value_or(wrapper.text);
+  std::optional<ConfigReader::Section> section;
+  std::string type = wrapper.text;
+  if (given) {
+    section.emplace(json, "text_config");
+    type = json.text("model_type").value_or(type);
+  }
   if (type != wrapper.text) {
     if (!json.failed())
       json.unsupported("model_type", "a language model of type '" +
@@ -146,7 +165,7 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
   }
   if (isDecoderFamily(type))
     return readDecoder(type, json, path, diagnostics);
-  const auto config = readLlama(json);
+  const auto config = readLlama(json, type);
   if (!config)
     return std::nullopt;
   DecoderConfig result;
@@ -158,7 +177,8 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
   return result;
 }
 
-ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev) {
+ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev,
+                 Stored stored) {
   std::map<std::string, const ParameterInfo *> known;
   for (const ParameterInfo &parameter : text.parameters) {
     known[moved(parameter.fqn)] = &parameter;
@@ -172,8 +192,8 @@ ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev) {
         return of == known.end() ? towerInit(tree, parameter, stddev)
                                  : of->second->init;
       },
-      [](ParameterInfo &parameter) {
-        parameter.stored = {storedName(parameter.fqn)};
+      [stored](ParameterInfo &parameter) {
+        parameter.stored = {storedName(stored, parameter.fqn)};
       });
 }
 
@@ -198,16 +218,23 @@ accel::huggingface::readWrapped(const std::string &modelType,
   if (!checkArchitecture(json, std::string(description.prefix) +
                                    "ForConditionalGeneration"))
     return std::nullopt;
-  auto config = readText(*find(modelType), json, path, diagnostics);
+  const Wrapper &wrapper = *find(modelType);
+  auto config = readText(wrapper, json, path, diagnostics);
   if (!config || json.failed())
     return std::nullopt;
   auto tree = moduletree::instantiate(description, "", json, diagnostics, path);
   const std::optional<plan::DType> dtype = json.dtype();
-  const double stddev = json.number("initializer_range", 0.02);
+  // Of `visual` all is the tower's, whose own config says it.
+  double stddev = json.number(wrapper.stored == Stored::Llava
+                                  ? "initializer_range"
+                                  : "vision_config.initializer_range",
+                              0.02);
+  if (stddev == 0)
+    stddev = 0.02; // as transformers reads a 0
   if (!tree || json.failed())
     return std::nullopt;
   tree->modelType = modelType;
-  config->info = infoOf(*tree, config->info, stddev);
+  config->info = infoOf(*tree, config->info, stddev, wrapper.stored);
   move(config->decoder);
   // Gemma3ForConditionalGeneration has no cap of its logits.
   config->decoder.logitSoftcap = 0;
@@ -216,6 +243,10 @@ accel::huggingface::readWrapped(const std::string &modelType,
   if (dtype)
     config->dtype = dtype;
   return config;
+}
+
+std::string accel::huggingface::besideText(const std::string &modelType) {
+  return find(modelType)->beside;
 }
 
 int64_t accel::huggingface::numelBesideText(const ModelInfo &info) {

@@ -31,6 +31,10 @@ std::optional<DecoderConfig> readWrapped(const std::string &modelType,
                                          const std::string &path,
                                          DiagnosticEngine &diagnostics);
 
+/// The modules of such a model beside its language model, as words:
+/// "vision_tower and multi_modal_projector".
+std::string besideText(const std::string &modelType);
+
 /// Elements of the parameters that such a model has beside its language model.
 int64_t numelBesideText(const ModelInfo &info);
 

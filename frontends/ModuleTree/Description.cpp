@@ -286,18 +286,27 @@ private:
   }
 
   /// "vision_config:siglip_vision_model": the member, and its model_type where
-  /// it says none.
+  /// it says none or the whole's. "text_config?:qwen2_vl_text": without the
+  /// member, its settings are the whole's.
   void addPart(int parent, std::string_view name, std::string_view said) {
     const size_t colon = said.find(':');
-    const std::string member(said.substr(0, colon));
+    std::string member(said.substr(0, colon));
+    const bool mayBeFlat = member.ends_with('?');
+    if (mayBeFlat)
+      member.pop_back();
+    std::string type(said.substr(colon + 1));
     const nlohmann::json *given = config.find(member);
-    if (!given || !given->is_object())
+    if (given ? !given->is_object() : !mayBeFlat)
       return config.error(given ? member : "",
                           given ? "'" + member + "' must be an object"
                                 : "'" + member + "' is missing");
-    huggingface::ConfigReader::Section section(config, member);
-    const std::string type =
-        config.text("model_type").value_or(std::string(said.substr(colon + 1)));
+    std::optional<huggingface::ConfigReader::Section> section;
+    if (given) {
+      section.emplace(config, member);
+      const std::optional<std::string> own = config.text("model_type");
+      if (own && *own != family.modelType)
+        type = *own;
+    }
     const Family *inner = findFamily(type);
     if (!inner)
       return config.unsupported("model_type", "parts of model type '" +

@@ -11,6 +11,7 @@
 //   key_heads ?= 8 heads          absent: the default; null: the other
 //   scaled := 1                   a name of our own, not read
 //   text hidden_act|activation = silu
+//   count indexes = 3             how many a list has
 //   sliding layer%2==0            layers that attend to a window
 //   blocks list|other pattern ME* mamba:M:linear_attention:mamba moe:E:moe
 //                                 layers of several kinds: the members that say
@@ -43,7 +44,10 @@
 //     encoder $Stack =encoder                    expands `encoder` instead
 //     tower *vision_config:siglip_vision_model   what AutoModel makes of this
 //                                                member, whose model_type is
-//                                                that one if it says none
+//                                                that one if it says none, or
+//                                                the whole's (older files)
+//     text *text_config?:qwen2_vl_text           the same; without the member
+//                                                its settings are the whole's
 //   encoder                                      lower case: not an
 //   architecture
 //

@@ -74,6 +74,8 @@ void Settings::readLine(std::string_view line, const std::string &prefix) {
     readBlocks(words);
   else if (words[0] == "text")
     readText(words[1], words[3]);
+  else if (words[0] == "count")
+    readCount(std::string(words[1]), words[3]);
   else
     readNumber(words[0], words[1][0],
                std::string_view(words[2].data(),
@@ -115,6 +117,14 @@ void Settings::readNumber(std::string_view names, char kind,
       }
     }
   values[name] = value(otherwise);
+}
+
+void Settings::readCount(const std::string &name, std::string_view otherwise) {
+  const nlohmann::json *list = config.find(name);
+  if (list && !list->is_array())
+    config.error(name, "'" + name + "' must be a list");
+  values[name] = list && list->is_array() ? static_cast<double>(list->size())
+                                          : value(otherwise);
 }
 
 void Settings::readText(std::string_view names, std::string_view otherwise) {

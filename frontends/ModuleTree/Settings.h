@@ -62,6 +62,7 @@ private:
   void readNumber(std::string_view names, char kind,
                   std::string_view otherwise);
   void readText(std::string_view names, std::string_view otherwise);
+  void readCount(const std::string &name, std::string_view otherwise);
   void readLayerTypes(std::string_view expression);
   void readLabels();
   void readBlocks(const std::vector<std::string_view> &words);

@@ -53,6 +53,13 @@ MISTRAL3_TOWER = beside_tower(
 # A window of a quarter of the sequence, in every second layer of Gemma 2's, in all of Mistral's.
 GEMMA2 = {**gpu_training_jobs.GEMMA2_2B, **SMALL, "sliding_window": 128}
 MISTRAL = {**gpu_training_jobs.MISTRAL_4, **SMALL, "sliding_window": 128}
+# As it was published: the language model's settings beside the tower's.
+QWEN25_VL_TOWER = {
+    **gpu_training_jobs.QWEN2_15B, **SMALL, "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    "model_type": "qwen2_5_vl", "rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]},
+    "vision_config": {"model_type": "qwen2_5_vl", "depth": 2, "num_heads": 4, "hidden_size": 128,
+                      "intermediate_size": 384, "out_hidden_size": 256, "patch_size": 14}}
+QWEN25_VL_TOWER.pop("head_dim")
 T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
@@ -91,6 +98,8 @@ JOBS = {
     "gemma3-tower-amp": job(GEMMA3_TOWER, 256, 4),
     "gemma3-tower-lora": job(GEMMA3_TOWER, 256, 4, weights="bfloat16", lora=(8, "all-linear")),
     "mistral3-tower-bf16": job(MISTRAL3_TOWER, 256, 4, weights="bfloat16"),
+    "qwen2-5-vl-tower-bf16": job(QWEN25_VL_TOWER, 256, 4, weights="bfloat16"),
+    "qwen2-5-vl-tower-lora": job(QWEN25_VL_TOWER, 256, 4, weights="bfloat16", lora=(8, "all-linear")),
 }
 FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "llama1b-fp32", "llama1b-fp16", "llama1b-eager", "llama1b-foreach",
@@ -126,7 +135,8 @@ KNOWN_RESERVED = {"full-glm4-ckpt": 0.061,
 # slightly different order.
 RESTS = 2_150_000
 # Of T5: a gradient of its bias for each sample.
-KNOWN = {"t5-amp": 2_100_000}
+# Of Qwen2.5-VL: cos and sin of each sample's positions, which are one table here.
+KNOWN = {"t5-amp": 2_100_000, "qwen2-5-vl-tower-bf16": 197_000, "qwen2-5-vl-tower-lora": 197_000}
 STEPS = 4
 
 

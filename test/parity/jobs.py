@@ -151,6 +151,32 @@ TOWERS = {
             "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56,
             "patch_size": 14}},
 }
+QWEN_TOWER = {"depth": 2, "num_heads": 4, "hidden_size": 32, "intermediate_size": 40,
+              "patch_size": 4, "spatial_merge_size": 2, "out_hidden_size": 128}
+# Without images a token's time, row and column are one number.
+SECTIONS = {"mrope_section": [2, 3, 3]}
+TOWERS |= {
+    "qwen2-5-vl-tower": {  # as it was published
+        **MODELS["qwen2"], "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+        "model_type": "qwen2_5_vl", "rope_theta": 30000.0, "tie_word_embeddings": False,
+        "rope_scaling": {"type": "mrope", **SECTIONS},
+        "vision_config": {**QWEN_TOWER, "model_type": "qwen2_5_vl"}},
+    "qwen2-vl-tower": {
+        "architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+        "tie_word_embeddings": True,
+        "text_config": {**inner(MODELS["qwen2"]), "model_type": "qwen2_vl_text",
+                        "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0, **SECTIONS}},
+        "vision_config": {"depth": 2, "num_heads": 4, "embed_dim": 32, "mlp_ratio": 2, "patch_size": 4,
+                          "hidden_size": 128}},
+    "qwen3-vl-tower": {
+        "architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl",
+        "tie_word_embeddings": False,
+        "text_config": {**inner(MODELS["qwen3"]), "model_type": "qwen3_vl_text",
+                        "rope_scaling": {"mrope_interleaved": True, "rope_type": "default",
+                                         "mrope_section": [4, 6, 6]}},
+        "vision_config": {**QWEN_TOWER, "num_position_embeddings": 16,
+                          "deepstack_visual_indexes": [0]}},
+}
 PEAKED.update(TOWERS)
 
 

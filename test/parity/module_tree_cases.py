@@ -181,6 +181,24 @@ FAMILIES = {
     "pixtral": ("Pixtral", ["VisionModel"], TOWER | {
         "hidden_act": ["gelu", "silu"], "num_channels": [1, 3]}),
 }
+QWEN_TOWER = {
+    "depth": [0, 2], "num_heads": [2, 4], "hidden_size": [48, 80], "in_channels": [1, 3],
+    "patch_size": [7, 14], "spatial_merge_size": [1, 2], "temporal_patch_size": [1, 2]}
+QWEN_TEXT = {k: v for k, v in DECODER.items() if k != "tie_word_embeddings"} | {
+    "hidden_act": ["silu", "gelu"]}
+# Found in the models below alone.
+PARTS = {
+    "qwen2_vl_text": QWEN_TEXT | WINDOW,
+    "qwen2_vl_vision": QWEN_TOWER | {
+        "embed_dim": [32, 48], "mlp_ratio": [2, 4], "hidden_act": ["quick_gelu", "silu"]},
+    "qwen2_5_vl_text": QWEN_TEXT | WINDOW,
+    "qwen2_5_vl_vision": QWEN_TOWER | {
+        "intermediate_size": [40, 56], "out_hidden_size": [32, 48], "hidden_act": ["silu", "gelu"]},
+    "qwen3_vl_text": QWEN_TEXT | BIAS | HEAD_DIM,
+    "qwen3_vl_vision": QWEN_TOWER | {
+        "intermediate_size": [40, 56], "out_hidden_size": [32, 48], "num_position_embeddings": [16, 64],
+        "deepstack_visual_indexes": [[], [0], [0, 1]], "hidden_act": ["gelu_pytorch_tanh", "silu"]},
+}
 # model_type: (class, language model, tower, switches of the whole)
 WRAPPERS = {
     "gemma3": ("Gemma3ForConditionalGeneration", "gemma3_text",
@@ -189,7 +207,12 @@ WRAPPERS = {
                  {"spatial_merge_size": [1, 2],
                   "multimodal_projector_bias": [True, False],
                   "projector_hidden_act": ["gelu", "silu"]}),
+    **{kind: (f"{prefix}ForConditionalGeneration", f"{kind}_text", f"{kind}_vision", {})
+       for kind, prefix in (("qwen2_vl", "Qwen2VL"), ("qwen2_5_vl", "Qwen2_5_VL"), ("qwen3_vl", "Qwen3VL"))},
 }
+# Their older files have the language model's settings beside vision_config, whose
+# model_type is then the whole's.
+FLAT = ("qwen2_vl", "qwen2_5_vl")
 DTYPES = {"torch.float32": "f32", "torch.bfloat16": "bf16",
           "torch.float16": "f16", "torch.int64": "i64", "torch.bool": "i1"}
 
@@ -323,12 +346,20 @@ def wrapper(model_type, count=8):
         folders, wrong = [], []
         for number in range(count):
             dtype = rng.choice(["bfloat16", "float16", "float32"])
+            text_config, vision_config = (
+                draw(PARTS.get(part) or FAMILIES[part][2]) for part in (text, vision))
             config = draw(switches) | {
                 "model_type": model_type, "architectures": [architecture],
                 "tie_word_embeddings": rng.choice([True, False]),
                 "torch_dtype": dtype,
-                "text_config": draw(FAMILIES[text][2]) | {"model_type": text},
-                "vision_config": draw(FAMILIES[vision][2]) | {"model_type": vision}}
+                "text_config": text_config | {"model_type": text},
+                "vision_config": vision_config | {"model_type": vision}}
+            if model_type in FLAT and number % 4 < 2:
+                config["vision_config"]["model_type"] = model_type
+                config |= text_config
+                del config["text_config"]
+            if model_type in FLAT and number % 4 == 2:  # as releases 4.52 to 4.57 wrote it
+                config["text_config"]["tie_word_embeddings"] = config.pop("tie_word_embeddings")
             if number % 4 == 3:  # as the class has it
                 del config["tie_word_embeddings"]
                 del config["vision_config"]["hidden_act"]
@@ -367,7 +398,7 @@ def described_on_meta(transformers, torch, architecture, config, dtype):
 def complete(context):
     """Every described family is compared above."""
     out = harness.run([context.binary("module-tree-dump"), "--families"])
-    check(sorted([*FAMILIES, *WRAPPERS, "gpt_bigcode"]) == out.split(), out)
+    check(sorted([*FAMILIES, *PARTS, *WRAPPERS, "gpt_bigcode"]) == out.split(), out)
 
 
 def defaults(context):

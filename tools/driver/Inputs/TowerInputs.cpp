@@ -15,6 +15,7 @@ void reportTower(const PlanInputs &inputs, const PlanOptions &options,
   const huggingface::ModelConfig *config = inputs.model.config();
   if (!config || !huggingface::isWrapper(config->modelType))
     return;
+  const std::string beside = huggingface::besideText(config->modelType);
   const std::string count =
       lint::countText(huggingface::numelBesideText(inputs.model.info()));
   const ScriptSettings &script = inputs.job.script;
@@ -36,13 +37,14 @@ void reportTower(const PlanInputs &inputs, const PlanOptions &options,
                    "pass find_unused_parameters=True "
                    "(DistributedDataParallelKwargs; "
                    "TrainingArguments.ddp_find_unused_parameters), or set "
-                   "requires_grad of vision_tower and multi_modal_projector to "
-                   "False");
+                   "requires_grad of " +
+                       beside + " to False");
   else
     engine.note("unused-parameters", options.config,
                 "the plan is of training on text: the " + count +
-                    " parameters of vision_tower and multi_modal_projector "
-                    "are loaded and get no gradient");
+                    " parameters of " + beside +
+                    " are loaded and get no gradient, and what images would "
+                    "add is not counted");
 }
 
 } // namespace accel
