@@ -76,7 +76,8 @@ std::string refusalOfFsdp2(const QuantizationConfig &config) {
   return std::string("FSDP2 cannot shard a quantised base (") +
          plan::describe(config.values.format).name +
          "): fully_shard makes DTensors of the packed weights, which lose "
-         "their scales (accelerate issue 3874, open in 1.15)";
+         "their scales, and layers give wrong results (bitsandbytes issue "
+         "1945, accelerate issue 3874)";
 }
 
 std::optional<QuantizationConfig> parseQuantization(const std::string &text,

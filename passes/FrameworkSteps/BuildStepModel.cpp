@@ -165,7 +165,11 @@ private:
     parameter.packedBytes = held->weight.packedBytes;
     parameter.dtype = held->storage;
     // int32 that is viewed in a float's dtype was made a parameter for FSDP1.
-    parameter.packedIsParameter = plan::describe(held->format).isParameter ||
+    // FSDP2's preparation ignores parameters that are packed in bytes: each
+    // rank keeps them whole (ignored_params in fsdp2_prepare_model of
+    // accelerate/utils/fsdp_utils.py, from 1.14 on).
+    parameter.packedIsParameter = (plan::describe(held->format).isParameter &&
+                                   framework.kind() != FrameworkKind::Fsdp2) ||
                                   plan::itemSize(held->storage) == 2;
     if (!parameter.packedIsParameter)
       parameter.replicatedBytes += rounded(held->weight.packedBytes);

@@ -94,10 +94,15 @@ public:
 private:
   void readScript(const frameworks::Kernels &kernels) {
     const ScriptTraits script = scriptOf(module);
-    // Trainers with models of their own make them on the meta device.
+    // Trainers with models of their own make them on the meta device. A model
+    // with weights of bitsandbytes is whole on each rank: rank 0 sends nothing
+    // (fsdp2_prepare_model).
+    const bool quantized = llvm::any_of(
+        model.parameters, [](const StepParameter &p) { return p.quantized(); });
     if (kernels.transformers && !script.loadsShards)
       candidate.loading =
-          script.loadsWhole || framework.kind() == FrameworkKind::Fsdp1
+          script.loadsWhole || quantized ||
+                  framework.kind() == FrameworkKind::Fsdp1
               ? Candidate::Loading::ByUnit
               : Candidate::Loading::ByParameter;
     candidate.reentrantCheckpoints = script.reentrant;

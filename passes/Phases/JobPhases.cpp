@@ -86,9 +86,11 @@ private:
     for (size_t p = 0; p < model.parameters.size(); ++p) {
       const StepParameter &parameter = model.parameters[p];
       const int64_t numel = parameter.numel();
-      const int64_t held = parameter.quantized()
-                               ? parameter.packedBytes
-                               : numel * plan::itemSize(in.loaded);
+      // What is packed and no parameter is among the replicated bytes.
+      const int64_t packed =
+          parameter.packedIsParameter ? parameter.packedBytes : 0;
+      const int64_t held =
+          parameter.quantized() ? packed : numel * plan::itemSize(in.loaded);
       loadedBytes += held + parameter.replicatedBytes;
       checkpointBytes += parameter.quantized()
                              ? held + parameter.replicatedBytes
@@ -210,7 +212,8 @@ private:
   /// Each layer is quantised on the device as it is read, or read packed.
   void loadQuantized() {
     const int64_t wide = largest;
-    if (fsdp() && in.rankZeroLoads)
+    // fsdp2_prepare_model sends nothing where a parameter is bitsandbytes'.
+    if (candidate.executor == FrameworkKind::Fsdp1 && in.rankZeroLoads)
       return add(PhaseKind::Load, shardBytes() + largestUnit,
                  loadedBytes + wide, 0,
                  "rank 0 quantises the model layer by layer and sends it unit "

@@ -45,16 +45,7 @@ public:
           inputs.job.isJob ? "plan an accelerate YAML for what the libraries do"
                            : "leave --executor out");
     case FrameworkKind::Fsdp2:
-      if (!isEarlierRelease(inputs.job.accelerate.version, "1.14") &&
-          keepsWhole())
-        return refuse(notSupportedCode,
-                      name() +
-                          " weights that are packed in bytes are left out of "
-                          "FSDP2's shards, and each rank keeps them whole, "
-                          "which is not counted",
-                      "use fsdp_version: 1 with a 16-bit storage dtype");
-      return refuse("quantized-base", refusalOfFsdp2(config),
-                    "use fsdp_version: 1 with a 16-bit storage dtype");
+      return checkShards();
     case FrameworkKind::Fsdp1:
       return checkFlat();
     case FrameworkKind::Deepspeed:
@@ -68,12 +59,45 @@ public:
 private:
   std::string name() const { return format.name; }
 
-  /// fsdp2_prepare_model of accelerate/utils/fsdp_utils.py, from 1.14 on: bytes
-  /// of bitsandbytes' 4-bit parameters.
-  bool keepsWhole() const {
-    return (values.format == plan::WeightFormat::Nf4 ||
-            values.format == plan::WeightFormat::Fp4) &&
-           values.storageDtype() == plan::DType::U8;
+  bool isFourBit() const {
+    return values.format == plan::WeightFormat::Nf4 ||
+           values.format == plan::WeightFormat::Fp4;
+  }
+
+  /// From 1.14 on fsdp2_prepare_model of accelerate/utils/fsdp_utils.py leaves
+  /// bytes of bitsandbytes' 4-bit parameters out of the shards, by an argument
+  /// that fully_shard has since torch 2.7.
+  bool checkShards() {
+    const bool bytes = isFourBit() && values.storageDtype() == plan::DType::U8;
+    if (!bytes)
+      return refuse("quantized-base", refusalOfFsdp2(config),
+                    isFourBit() ? "leave bnb_4bit_quant_storage at uint8: each "
+                                  "rank keeps the weights whole; or use "
+                                  "fsdp_version: 1"
+                                : "use DDP, or a 4-bit format of bitsandbytes");
+    const auto stops = [&](const char *has, const char *what) {
+      return refuse("quantized-base",
+                    std::string("FSDP2 cannot shard weights that are packed in "
+                                "bytes (") +
+                        name() + "); " + has,
+                    std::string(what) +
+                        ", or fsdp_version: 1 with a 16-bit storage dtype");
+    };
+    if (isEarlierRelease(inputs.job.accelerate.version, "1.14"))
+      return stops("accelerate leaves them out from 1.14 on",
+                   "use accelerate 1.14");
+    if (options.torchVersion && isEarlierRelease(*options.torchVersion, "2.7"))
+      return stops("fully_shard takes ignored_params from torch 2.7 on",
+                   "use torch 2.7");
+    if (!checkEmitted())
+      return false;
+    engine.note("qlora-replicated", options.config,
+                name() + " weights are packed in bytes, which FSDP2's "
+                         "preparation leaves out of the shards: each rank "
+                         "keeps them whole, and gathers the others alone",
+                "fsdp_version: 1 shards them, with bnb_4bit_quant_storage as "
+                "the dtype of the rest");
+    return true;
   }
 
   /// A flat parameter has one dtype, a floating-point one.
@@ -81,8 +105,6 @@ private:
     const plan::DType loaded = inputs.loadedDtype();
     if (values.storageDtype() == loaded)
       return checkEmitted();
-    const bool four = values.format == plan::WeightFormat::Nf4 ||
-                      values.format == plan::WeightFormat::Fp4;
     const std::string wide = plan::toString(loaded);
     return refuse(
         "quantized-base",
@@ -91,10 +113,11 @@ private:
             wide +
             "; FSDP1 stops with \"Must flatten tensors with uniform "
             "dtype\"",
-        four ? "set bnb_4bit_quant_storage to the model's dtype (--quantize " +
-                   name() + ",storage=" + wide + ")"
-             : "use DDP, or a 4-bit format of bitsandbytes with a storage "
-               "dtype");
+        isFourBit()
+            ? "set bnb_4bit_quant_storage to the model's dtype (--quantize " +
+                  name() + ",storage=" + wide + ")"
+            : "use DDP, or a 4-bit format of bitsandbytes with a storage "
+              "dtype");
   }
 
   bool checkEmitted() {
