@@ -32,6 +32,7 @@ constexpr const char *towerAndProjector =
     "vision_tower and multi_modal_projector";
 constexpr Wrapper wrappers[] = {
     {"gemma3", "gemma3_text", Stored::Llava, towerAndProjector},
+    {"llava", "llama", Stored::Llava, towerAndProjector},
     {"mistral3", "mistral", Stored::Llava, towerAndProjector},
     {"qwen2_5_vl", "qwen2_5_vl_text", Stored::QwenVl, "visual", true},
     {"qwen2_vl", "qwen2_vl_text", Stored::QwenVl, "visual", true},
@@ -94,9 +95,38 @@ plan::Initializer siglipInit(const std::string &owner,
   return truncatedNormalInit(std::sqrt(1 / fan) / truncatedShare);
 }
 
+/// What first values depend on.
+struct TowerNumbers {
+  double stddev;  // of what stands outside of the tower, and of most towers
+  double range;   // the tower's own initializer_range
+  double factor;  // its initializer_factor
+  int64_t layers; // of CLIP
+};
+
+/// As CLIPPreTrainedModel._init_weights sets them.
+plan::Initializer clipInit(const TowerNumbers &numbers,
+                           const std::string &module, const std::string &name,
+                           const TreeParameter &p) {
+  const auto shrunk = [&](int64_t width) {
+    return normalInit(numbers.factor / std::sqrt(static_cast<double>(width)));
+  };
+  const std::string last = module.substr(module.rfind('.') + 1);
+  if (name == "bias")
+    return zerosInit();
+  if (name == "class_embedding")
+    return shrunk(p.shape[0]);
+  if (last == "patch_embedding" || last == "position_embedding")
+    return normalInit(numbers.range * numbers.factor);
+  if (last == "fc1")
+    return shrunk(2 * p.shape[1]);
+  if (last == "out_proj")
+    return shrunk(p.shape[0]);
+  return shrunk(p.shape[0] * 2 * numbers.layers);
+}
+
 /// First values of what is no part of the language model.
 plan::Initializer towerInit(const ModuleTree &tree, const TreeParameter &p,
-                            double stddev) {
+                            const TowerNumbers &numbers) {
   const TreeModule &module = tree.modules[static_cast<size_t>(p.module)];
   const std::string name = p.fqn.substr(p.fqn.rfind('.') + 1);
   const bool bias = name == "bias";
@@ -107,10 +137,12 @@ plan::Initializer towerInit(const ModuleTree &tree, const TreeParameter &p,
     return bias ? zerosInit() : onesInit();
   const std::string &owner =
       tree.modules[static_cast<size_t>(std::max(module.parent, 0))].className;
+  if (owner.starts_with("CLIP") || module.className.starts_with("CLIP"))
+    return clipInit(numbers, module.fqn, name, p);
   if (owner.starts_with("Siglip") || module.className.starts_with("Siglip") ||
       owner == "MultiheadAttention")
     return siglipInit(owner, module.className, name, p);
-  return bias ? zerosInit() : normalInit(stddev);
+  return bias ? zerosInit() : normalInit(numbers.stddev);
 }
 
 /// Files name the parts without "model."; the language model has a "model." of
@@ -153,14 +185,18 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
     section.emplace(json, "text_config");
     type = json.text("model_type").value_or(type);
   }
-  if (type != wrapper.text) {
+  // Of LLaVA's models some have Mistral's and Qwen2's.
+  const bool isLlava = std::string(wrapper.modelType) == "llava";
+  const bool others = isLlava && (type == "mistral" || type == "qwen2");
+  if (type != wrapper.text && !others) {
     if (!json.failed())
-      json.unsupported("model_type", "a language model of type '" +
-                                         printable(type) + "' in '" +
-                                         wrapper.modelType +
-                                         "' is not supported yet; supported "
-                                         "is " +
-                                         wrapper.text);
+      json.unsupported("model_type",
+                       "a language model of type '" + printable(type) +
+                           "' in '" + wrapper.modelType +
+                           "' is not supported yet; supported "
+                           "is " +
+                           wrapper.text +
+                           (isLlava ? ", mistral and qwen2" : ""));
     return std::nullopt;
   }
   if (isDecoderFamily(type))
@@ -177,8 +213,8 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
   return result;
 }
 
-ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev,
-                 Stored stored) {
+ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text,
+                 const TowerNumbers &numbers, Stored stored) {
   std::map<std::string, const ParameterInfo *> known;
   for (const ParameterInfo &parameter : text.parameters) {
     known[moved(parameter.fqn)] = &parameter;
@@ -189,7 +225,7 @@ ModelInfo infoOf(const ModuleTree &tree, const ModelInfo &text, double stddev,
       tree,
       [&](const TreeParameter &parameter) {
         const auto of = known.find(parameter.fqn);
-        return of == known.end() ? towerInit(tree, parameter, stddev)
+        return of == known.end() ? towerInit(tree, parameter, numbers)
                                  : of->second->init;
       },
       [stored](ParameterInfo &parameter) {
@@ -224,17 +260,28 @@ accel::huggingface::readWrapped(const std::string &modelType,
     return std::nullopt;
   auto tree = moduletree::instantiate(description, "", json, diagnostics, path);
   const std::optional<plan::DType> dtype = json.dtype();
+  // transformers reads a 0 as its default.
+  const auto range = [&](const char *key, double otherwise) {
+    const double given = json.number(key, otherwise);
+    return given == 0 ? 0.02 : given;
+  };
+  TowerNumbers numbers;
+  numbers.range = range("vision_config.initializer_range", 0.02);
+  numbers.factor = json.number("vision_config.initializer_factor", 1);
   // Of `visual` all is the tower's, whose own config says it.
-  double stddev = json.number(wrapper.stored == Stored::Llava
-                                  ? "initializer_range"
-                                  : "vision_config.initializer_range",
-                              0.02);
-  if (stddev == 0)
-    stddev = 0.02; // as transformers reads a 0
+  numbers.stddev = wrapper.stored == Stored::Llava
+                       ? range("initializer_range",
+                               range("text_config.initializer_range", 0.02))
+                       : numbers.range;
   if (!tree || json.failed())
     return std::nullopt;
   tree->modelType = modelType;
-  config->info = infoOf(*tree, config->info, stddev, wrapper.stored);
+  numbers.layers = std::max<int64_t>(
+      1, std::count_if(tree->modules.begin(), tree->modules.end(),
+                       [](const TreeModule &module) {
+                         return module.className == "CLIPEncoderLayer";
+                       }));
+  config->info = infoOf(*tree, config->info, numbers, wrapper.stored);
   move(config->decoder);
   // Gemma3ForConditionalGeneration has no cap of its logits.
   config->decoder.logitSoftcap = 0;

@@ -119,12 +119,14 @@ void Settings::readNumber(std::string_view names, char kind,
   values[name] = value(otherwise);
 }
 
+/// A number is a list of one ("vision_feature_layer": -2).
 void Settings::readCount(const std::string &name, std::string_view otherwise) {
   const nlohmann::json *list = config.find(name);
-  if (list && !list->is_array())
+  if (list && !list->is_array() && !list->is_number())
     config.error(name, "'" + name + "' must be a list");
-  values[name] = list && list->is_array() ? static_cast<double>(list->size())
-                                          : value(otherwise);
+  values[name] = !list              ? value(otherwise)
+                 : list->is_array() ? static_cast<double>(list->size())
+                                    : 1;
 }
 
 void Settings::readText(std::string_view names, std::string_view otherwise) {

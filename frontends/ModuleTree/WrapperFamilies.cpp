@@ -56,6 +56,41 @@ $VisionModel
     mlp $MLP =twolayers
 )";
 
+const std::vector<const char *> clip = {R"(
+hidden_size = 768
+intermediate_size = 3072
+num_hidden_layers = 12
+num_attention_heads = 12
+num_channels = 3
+image_size = 224
+patch_size = 32
+text hidden_act = quick_gelu
+patches := (image_size-image_size%patch_size)/patch_size
+nosplit CLIPTextEmbeddings CLIPEncoderLayer CLIPVisionEmbeddings
+)"};
+
+constexpr const char *clipBody = R"(
+$VisionModel
+  @auto
+  @input embeddings.patch_embedding
+  embeddings $VisionEmbeddings class_embedding[hidden_size] ~position_ids[1,patches*patches+1]:i64
+    patch_embedding Conv2d weight[hidden_size,num_channels,patch_size,patch_size]
+    position_embedding Embedding weight[patches*patches+1,hidden_size]
+  pre_layrnorm LayerNorm weight[hidden_size] bias[hidden_size]
+  encoder $Encoder
+    layers ModuleList
+      [num_hidden_layers] $EncoderLayer
+        self_attn $Attention
+          k_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]
+          v_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]
+          q_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]
+          out_proj Linear weight[hidden_size,hidden_size] bias[hidden_size]
+        layer_norm1 LayerNorm weight[hidden_size] bias[hidden_size]
+        mlp $MLP =twolayers
+        layer_norm2 LayerNorm weight[hidden_size] bias[hidden_size]
+  post_layernorm LayerNorm weight[hidden_size] bias[hidden_size]
+)";
+
 const std::vector<const char *> pixtral = {R"(
 hidden_size = 1024
 intermediate_size = 4096
@@ -141,6 +176,30 @@ $Model
     act !projector_hidden_act
     linear_2 Linear weight[text_hidden,text_hidden] bias[text_hidden]?multimodal_projector_bias
   language_model *text_config:mistral
+)";
+
+const std::vector<const char *> llava = {R"(
+whole_tied|tie_word_embeddings = 0
+text_tied|text_config.tie_word_embeddings = 0
+tie_word_embeddings := whole_tied||text_tied
+text_hidden|text_config.hidden_size = 4096
+text_vocabulary|text_config.vocab_size = 32000
+vision_hidden|vision_config.hidden_size = 768
+count vision_feature_layer = 1
+multimodal_projector_bias = 1
+text projector_hidden_act = gelu
+)"};
+
+constexpr const char *llavaBody = R"(
+$Model
+  @auto
+  @input language_model.embed_tokens
+  vision_tower *vision_config:clip_vision_model
+  multi_modal_projector $MultiModalProjector
+    linear_1 Linear weight[text_hidden,vision_hidden*vision_feature_layer] bias[text_hidden]?multimodal_projector_bias
+    act !projector_hidden_act
+    linear_2 Linear weight[text_hidden,text_hidden] bias[text_hidden]?multimodal_projector_bias
+  language_model *text_config:llama
 )";
 
 // Qwen's. Files of before 4.52 have the language model's settings beside
@@ -403,6 +462,8 @@ const std::vector<Family> wrapperFamilies = {
      "vision_encoder"},
     {"gemma3", "Gemma3", gemma3, {wrappedHead, gemma3Body}},
     {"mistral3", "Mistral3", mistral3, {wrappedHead, mistral3Body}},
+    {"clip_vision_model", "CLIP", clip, {clipBody, layerParts}, "clip"},
+    {"llava", "Llava", llava, {wrappedHead, llavaBody}},
     {"qwen2_vl_vision", "Qwen2VL", qwen2VlTower, {qwen2VlTowerBody}},
     {"qwen2_vl_text",
      "Qwen2VL",

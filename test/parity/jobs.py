@@ -156,6 +156,12 @@ QWEN_TOWER = {"depth": 2, "num_heads": 4, "hidden_size": 32, "intermediate_size"
 # Without images a token's time, row and column are one number.
 SECTIONS = {"mrope_section": [2, 3, 3]}
 TOWERS |= {
+    "llava-tower": {
+        "architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
+        "text_config": inner(MODELS["gqa"]), "tie_word_embeddings": False, "image_seq_length": 4,
+        "vision_config": {
+            "model_type": "clip_vision_model", "hidden_size": 32, "intermediate_size": 40,
+            "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 28, "patch_size": 14}},
     "qwen2-5-vl-tower": {  # as it was published
         **MODELS["qwen2"], "architectures": ["Qwen2_5_VLForConditionalGeneration"],
         "model_type": "qwen2_5_vl", "rope_theta": 30000.0, "tie_word_embeddings": False,

@@ -55,6 +55,7 @@ LAYER_CLASS = {
     "gemma3_text": "Gemma3DecoderLayer",
     "gemma3": "Gemma3DecoderLayer",
     "mistral3": "MistralDecoderLayer",
+    "llava": "LlamaDecoderLayer",
     "qwen2_5_vl": "Qwen2_5_VLDecoderLayer",
     "qwen2_vl": "Qwen2VLDecoderLayer",
     "qwen3_vl": "Qwen3VLTextDecoderLayer",

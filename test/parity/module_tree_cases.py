@@ -198,6 +198,7 @@ PARTS = {
     "qwen3_vl_vision": QWEN_TOWER | {
         "intermediate_size": [40, 56], "out_hidden_size": [32, 48], "num_position_embeddings": [16, 64],
         "deepstack_visual_indexes": [[], [0], [0, 1]], "hidden_act": ["gelu_pytorch_tanh", "silu"]},
+    "clip_vision_model": TOWER | {"hidden_act": ["quick_gelu", "gelu"], "num_channels": [1, 3]},
 }
 # model_type: (class, language model, tower, switches of the whole)
 WRAPPERS = {
@@ -207,6 +208,10 @@ WRAPPERS = {
                  {"spatial_merge_size": [1, 2],
                   "multimodal_projector_bias": [True, False],
                   "projector_hidden_act": ["gelu", "silu"]}),
+    "llava": ("LlavaForConditionalGeneration", "llama", "clip_vision_model",
+              {"vision_feature_layer": [-2, [-2], [-2, -1]],
+               "multimodal_projector_bias": [True, False],
+               "projector_hidden_act": ["gelu", "silu"]}),
     **{kind: (f"{prefix}ForConditionalGeneration", f"{kind}_text", f"{kind}_vision", {})
        for kind, prefix in (("qwen2_vl", "Qwen2VL"), ("qwen2_5_vl", "Qwen2_5_VL"), ("qwen3_vl", "Qwen3VL"))},
 }

@@ -207,6 +207,7 @@ CASES = [
     ("fsdp-2-ranks-mistral", case("mistral", ranks=2)),
     ("fsdp-2-ranks-gemma3-tower", case("gemma3-tower", ranks=2, steps=20, lr=1e-2)),
     ("fsdp-2-ranks-mistral3-tower", case("mistral3-tower", ranks=2, steps=20)),
+    ("fsdp-2-ranks-llava-tower", case("llava-tower", ranks=2, steps=20)),
     ("fsdp-2-ranks-qwen2-5-vl-tower", case("qwen2-5-vl-tower", ranks=2, steps=20)),
     ("fsdp-2-ranks-qwen3-vl-tower", case("qwen3-vl-tower", ranks=2)),
     ("fsdp-2-ranks-qwen2", case("qwen2", ranks=2)),
