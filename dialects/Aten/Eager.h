@@ -21,8 +21,8 @@ namespace accel::aten {
 /// which copies it and saves the positions, and is repeated so many times.
 constexpr llvm::StringLiteral byListAttr = "aten.by_list";
 
-/// Of `unsqueeze` in dimension 0, an integer: the model makes the result for
-/// each of so many samples.
+/// Of `unsqueeze` in dimension 0, and of a function, an integer: the model makes
+/// the results for each of so many samples.
 constexpr llvm::StringLiteral perSampleAttr = "aten.per_sample";
 
 /// Of `scaled_dot_product_attention`, a string, one of the following.

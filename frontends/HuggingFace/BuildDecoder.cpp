@@ -113,6 +113,8 @@ public:
     FunctionWriter f(builder, name, d.rotary);
     f.input(hiddenType);
     auto function = f.begin({tableType(rope), tableType(rope)});
+    if (d.positionsOfMask && !documents)
+      function->setAttr(perSampleAttr, builder.getI64IntegerAttr(batch));
     auto [cos, sin] = ropeTables(f, rope, d.headDim, sequence, tableOrder());
     if (!d.wideRotary) {
       cos = f.op<TypeAsOp>(cos, f.argument(0));

@@ -283,6 +283,9 @@ accel::huggingface::readWrapped(const std::string &modelType,
                        }));
   config->info = infoOf(*tree, config->info, numbers, wrapper.stored);
   move(config->decoder);
+  // Qwen2_5_VLTextModel.forward expands positions over samples, of three
+  // numbers each, and cos and sin are made of all.
+  config->decoder.positionsOfMask |= wrapper.stored != Stored::Llava;
   // Gemma3ForConditionalGeneration has no cap of its logits.
   config->decoder.logitSoftcap = 0;
   // A dtype of text_config holds for that part alone, and is that of the whole

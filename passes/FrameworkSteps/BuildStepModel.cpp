@@ -4,8 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/BuildStepModel.h"
+#include "dialects/Aten/Eager.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Differentiate/Joint.h"
@@ -241,9 +243,14 @@ private:
     const int index = static_cast<int>(model.calls.size());
     for (Value operand : op.getOperands())
       call.inputs.push_back(values.lookup(operand));
-    for (Value result : op.getResults())
-      call.outputs.push_back(addValue(result, index));
     auto callee = symbols.lookup<func::FuncOp>(op.getCallee());
+    // transformers' model makes these for each sample.
+    auto samples = callee->getAttrOfType<IntegerAttr>(aten::perSampleAttr);
+    for (Value result : op.getResults()) {
+      call.outputs.push_back(addValue(result, index));
+      if (samples && kernels.transformers)
+        model.values.back().bytes *= samples.getInt();
+    }
     for (unsigned i = 0; i < callee.getNumArguments(); ++i)
       if (auto name =
               callee.getArgAttrOfType<StringAttr>(i, sharding::paramArgAttr)) {

@@ -135,8 +135,7 @@ KNOWN_RESERVED = {"full-glm4-ckpt": 0.061,
 # slightly different order.
 RESTS = 2_150_000
 # Of T5: a gradient of its bias for each sample.
-# Of Qwen2.5-VL: cos and sin of each sample's positions, which are one table here.
-KNOWN = {"t5-amp": 2_100_000, "qwen2-5-vl-tower-bf16": 197_000, "qwen2-5-vl-tower-lora": 197_000}
+KNOWN = {"t5-amp": 2_100_000}
 STEPS = 4
 
 
