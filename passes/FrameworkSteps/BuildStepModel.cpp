@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/BuildStepModel.h"
-#include "dialects/Aten/Eager.h"
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Eager.h"
@@ -125,7 +124,8 @@ private:
       parameter.trainable = !op.getFrozen();
       parameter.expert = isOfSharedExperts(op);
       megatron.addParameter(op, parameter);
-      addQuantized(op, parameter);
+      if (auto held = packQuantized(op, framework.kind(), rounding, parameter))
+        quantized[index] = *held;
       fp8.addParameter(op, index, parameter);
       parameterOf[op.getFqn()] = index;
       if (ArrayAttr aliases = op.getAliasesAttr())
@@ -154,30 +154,6 @@ private:
                 .value_or(plan::DType::F32);
       model.units.push_back(std::move(unit));
     }
-  }
-
-  int64_t rounded(int64_t bytes) const {
-    return (bytes + rounding - 1) / rounding * rounding;
-  }
-
-  void addQuantized(sharding::ParamOp op, StepParameter &parameter) {
-    std::optional<QuantizedParam> held = quantizedParam(op);
-    if (!held)
-      return;
-    parameter.packedBytes = held->weight.packedBytes;
-    parameter.dtype = held->storage;
-    // int32 that is viewed in a float's dtype was made a parameter for FSDP1.
-    // FSDP2's preparation ignores parameters that are packed in bytes: each
-    // rank keeps them whole (ignored_params in fsdp2_prepare_model of
-    // accelerate/utils/fsdp_utils.py, from 1.14 on).
-    parameter.packedIsParameter = (plan::describe(held->format).isParameter &&
-                                   framework.kind() != FrameworkKind::Fsdp2) ||
-                                  plan::itemSize(held->storage) == 2;
-    if (!parameter.packedIsParameter)
-      parameter.replicatedBytes += rounded(held->weight.packedBytes);
-    for (int64_t bytes : held->weight.scales)
-      parameter.replicatedBytes += rounded(bytes);
-    quantized[static_cast<int>(model.parameters.size())] = *held;
   }
 
   /// What autocast caches of the call's parameters, and what matmuls with
@@ -313,6 +289,9 @@ private:
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.inside = eager() && device == aten::Device::Cuda;
+    if (options.target)
+      graph.device = {options.target->capability,
+                      options.target->multiprocessors};
     graph.mesh = mesh;
     graph.ranksPerNode = ranksPerNode;
     graph.fuses = compile || kernels.compiled;

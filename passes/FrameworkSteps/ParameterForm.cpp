@@ -23,6 +23,31 @@ bool accel::isOfSharedExperts(sharding::ParamOp op) {
   return sharding::isShardedBy(op.getSpecAttr(), 0, plan::expertAxis);
 }
 
+std::optional<accel::QuantizedParam>
+accel::packQuantized(sharding::ParamOp op, FrameworkKind framework,
+                     int64_t rounding, StepParameter &parameter) {
+  std::optional<QuantizedParam> held = quantizedParam(op);
+  if (!held)
+    return std::nullopt;
+  auto rounded = [&](int64_t bytes) {
+    return (bytes + rounding - 1) / rounding * rounding;
+  };
+  parameter.packedBytes = held->weight.packedBytes;
+  parameter.dtype = held->storage;
+  // int32 that is viewed in a float's dtype was made a parameter for FSDP1.
+  // FSDP2's preparation ignores parameters that are packed in bytes: each
+  // rank keeps them whole (ignored_params in fsdp2_prepare_model of
+  // accelerate/utils/fsdp_utils.py, from 1.14 on).
+  parameter.packedIsParameter = (plan::describe(held->format).isParameter &&
+                                 framework != FrameworkKind::Fsdp2) ||
+                                plan::itemSize(held->storage) == 2;
+  if (!parameter.packedIsParameter)
+    parameter.replicatedBytes += rounded(held->weight.packedBytes);
+  for (int64_t bytes : held->weight.scales)
+    parameter.replicatedBytes += rounded(bytes);
+  return held;
+}
+
 bool accel::isTable(Value argument) {
   return llvm::any_of(argument.getUsers(), [&](Operation *user) {
     auto rows = dyn_cast<aten::EmbeddingOp>(user);

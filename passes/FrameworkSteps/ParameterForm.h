@@ -7,6 +7,9 @@
 #define ACCEL_PASSES_FRAMEWORKSTEPS_PARAMETERFORM_H
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/Framework.h"
+#include "passes/Quantize/MarkQuantized.h"
+#include "passes/StepModel/StepModel.h"
 
 namespace accel {
 
@@ -15,6 +18,13 @@ mlir::RankedTensorType ownType(sharding::ParamOp op);
 
 /// Of experts of which the ranks of ep have different ones.
 bool isOfSharedExperts(sharding::ParamOp op);
+
+/// Fills in what each rank holds of a parameter that is stored quantised under
+/// `framework`, tensors rounded up to `rounding` bytes; nullopt for others.
+std::optional<QuantizedParam> packQuantized(sharding::ParamOp op,
+                                            FrameworkKind framework,
+                                            int64_t rounding,
+                                            StepParameter &parameter);
 
 /// An argument of a function that rows are looked up in: an embedding.
 bool isTable(mlir::Value argument);

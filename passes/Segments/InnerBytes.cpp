@@ -150,8 +150,10 @@ static std::string_view nameOf(const plan::Instruction &instruction) {
   return name.substr(0, name.find('.', name.find("::")));
 }
 
-InnerBytes innerBytes(const plan::Function &function,
-                      const plan::Instruction &instruction, double capability) {
+InnerBytes innerBytesOfAll(const plan::Function &function,
+                           const plan::Instruction &instruction,
+                           const CudaDevice &device) {
+  const double capability = device.capability;
   const std::string_view name = nameOf(instruction);
   const Reader reader(function, instruction);
   InnerBytes inner;
@@ -164,7 +166,8 @@ InnerBytes innerBytes(const plan::Function &function,
     else if (name == "aten::_grouped_mm" && self->dtype != plan::DType::BF16)
       inner.after = {gemmWorkspace(capability)};
   }
-  return inner.after.empty() ? innerBytes(function, instruction) : inner;
+  return inner.after.empty() ? innerBytes(function, instruction, device)
+                             : inner;
 }
 
 int64_t peakOf(const InnerBytes &inner) {
@@ -178,8 +181,26 @@ int64_t peakOf(const InnerBytes &inner) {
   return std::max(peak, bytes);
 }
 
+/// Of ATen's sum, along the dimensions of its second argument or all.
+static std::vector<int64_t> sumBytes(const plan::Instruction &instruction,
+                                     const plan::Slot &self,
+                                     const CudaDevice &device) {
+  const auto rank = static_cast<int64_t>(self.shape.size());
+  std::vector<bool> reduced(self.shape.size());
+  if (instruction.args.size() > 1 &&
+      instruction.args[1].kind == plan::Arg::Kind::Ints)
+    for (int64_t dim : instruction.args[1].ints)
+      reduced[static_cast<size_t>(dim < 0 ? dim + rank : dim)] = true;
+  if (std::find(reduced.begin(), reduced.end(), true) == reduced.end())
+    reduced.assign(self.shape.size(), true);
+  const int64_t size = plan::itemSize(self.dtype);
+  return reductionBytes(self.shape, reduced, std::max<int64_t>(size, 4),
+                        device);
+}
+
 InnerBytes innerBytes(const plan::Function &function,
-                      const plan::Instruction &instruction) {
+                      const plan::Instruction &instruction,
+                      const CudaDevice &device) {
   InnerBytes inner;
   const std::string_view name = nameOf(instruction);
   const Reader reader(function, instruction);
@@ -205,6 +226,9 @@ InnerBytes innerBytes(const plan::Function &function,
     constexpr int64_t descriptors = 132 * 512;
     if (self->dtype == plan::DType::BF16)
       allocates(descriptors);
+  } else if (name == "aten::sum") {
+    for (int64_t bytes : sumBytes(instruction, *self, device))
+      allocates(bytes);
   } else if (name == "aten::_softmax_backward_data") {
     allocates(bytesOf(*self));
   } else if (name == "aten::pow") {

@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_SEGMENTS_INNERBYTES_H
 #define ACCEL_PASSES_SEGMENTS_INNERBYTES_H
 
+#include "passes/Segments/ReductionBytes.h"
 #include "runtime/plan/Plan.h"
 
 namespace accel {
@@ -20,12 +21,15 @@ struct InnerBytes {
 };
 /// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
 int64_t gemmWorkspace(double capability);
+/// With workspaces of matmuls.
+InnerBytes innerBytesOfAll(const plan::Function &function,
+                           const plan::Instruction &instruction,
+                           const CudaDevice &device);
+/// Without them, for executors of which those are counted with the device's
+/// context.
 InnerBytes innerBytes(const plan::Function &function,
-                      const plan::Instruction &instruction, double capability);
-/// The same without workspaces of matmuls, for executors of which those are
-/// counted with the device's context.
-InnerBytes innerBytes(const plan::Function &function,
-                      const plan::Instruction &instruction);
+                      const plan::Instruction &instruction,
+                      const CudaDevice &device);
 /// Bytes at most, beside the results.
 int64_t peakOf(const InnerBytes &inner);
 

@@ -28,9 +28,9 @@ using plan::ProgramInstructionKind;
 
 class PlanTensors::Recorder {
 public:
-  Recorder(const plan::Plan &plan, int stage, double capability,
+  Recorder(const plan::Plan &plan, int stage, const CudaDevice &device,
            bool keepsWorkspaces)
-      : plan(plan), stage(stage), capability(capability),
+      : plan(plan), stage(stage), device(device),
         keepsWorkspaces(keepsWorkspaces), rule(plan.job.optimizer),
         inner(plan.functions.size()),
         buffers(plan.units.size(), {-1, -1, -1, -1}) {
@@ -246,7 +246,7 @@ private:
         plan::updateWork(rule, plan::updateShape(plan, unit), plan.device);
     Storage workspace = make(work.workspaceBytes);
     if (work.flops > 0)
-      useWorkspace(gemmWorkspace(capability));
+      useWorkspace(gemmWorkspace(device.capability));
     release(workspace);
   }
 
@@ -258,7 +258,7 @@ private:
       release(library);
       return;
     }
-    for (int64_t each : {gemmWorkspace(capability), bytes})
+    for (int64_t each : {gemmWorkspace(device.capability), bytes})
       if (kept.insert(each).second)
         make(each);
   }
@@ -325,10 +325,10 @@ private:
       return known;
     for (const plan::Instruction &instruction : function.instructions) {
       Inside &inside = known.emplace_back();
-      inside.bytes = innerBytes(function, instruction, capability);
+      inside.bytes = innerBytesOfAll(function, instruction, device);
       if (!keepsWorkspaces)
         continue;
-      InnerBytes own = innerBytes(function, instruction);
+      InnerBytes own = innerBytes(function, instruction, device);
       if (own.after.empty() && !inside.bytes.after.empty()) {
         inside.library = inside.bytes.after.front();
         inside.bytes = std::move(own);
@@ -339,7 +339,7 @@ private:
 
   const plan::Plan &plan;
   const int stage;
-  const double capability;
+  const CudaDevice device;
   const bool keepsWorkspaces;
   std::set<int64_t> kept; // workspaces, by their bytes
   const plan::OptimizerRule rule;
@@ -349,10 +349,10 @@ private:
   std::vector<Storage> slots, owners, temporaries; // of a call
 };
 
-PlanTensors::PlanTensors(const plan::Plan &plan, int stage, double capability,
-                         bool keepsWorkspaces)
-    : recorder(std::make_unique<Recorder>(plan, stage, capability,
-                                          keepsWorkspaces)) {}
+PlanTensors::PlanTensors(const plan::Plan &plan, int stage,
+                         const CudaDevice &device, bool keepsWorkspaces)
+    : recorder(
+          std::make_unique<Recorder>(plan, stage, device, keepsWorkspaces)) {}
 PlanTensors::~PlanTensors() = default;
 void PlanTensors::step() { recorder->step(); }
 void PlanTensors::evaluate() { recorder->evaluate(); }

@@ -20,7 +20,8 @@ int64_t keptWorkspaceBytes(const plan::Plan &plan, const Target &target,
   int64_t most = 0;
   for (int stage = 0; allocator.keepsWorkspaces && stage < plan.numStages();
        ++stage) {
-    PlanTensors tensors(plan, stage, target.capability,
+    PlanTensors tensors(plan, stage,
+                        {target.capability, target.multiprocessors},
                         /*keepsWorkspaces=*/true);
     tensors.step();
     most = std::max(most, tensors.keptBytes());
@@ -33,7 +34,8 @@ int64_t replaySegments(const plan::Plan &plan, const Target &target,
   constexpr int mostSteps = 6;
   int64_t most = 0;
   for (int stage = 0; stage < plan.numStages(); ++stage) {
-    PlanTensors tensors(plan, stage, target.capability,
+    PlanTensors tensors(plan, stage,
+                        {target.capability, target.multiprocessors},
                         allocator.keepsWorkspaces);
     replay::Replay replay(allocator.rules);
     for (int step = 0; step < mostSteps && !replay.settled(); ++step) {

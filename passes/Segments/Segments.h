@@ -38,7 +38,7 @@ struct RankAllocator {
 /// start, step by step.
 class PlanTensors {
 public:
-  PlanTensors(const plan::Plan &plan, int stage, double capability,
+  PlanTensors(const plan::Plan &plan, int stage, const CudaDevice &device,
               bool keepsWorkspaces = false);
   ~PlanTensors();
   PlanTensors(const PlanTensors &) = delete;

@@ -280,7 +280,8 @@ private:
         workspace = std::max(
             workspace, std::max(instr.workspaceBytes,
                                 graph.inside && !half.isFused(members)
-                                    ? peakOf(innerBytes(half.function, instr))
+                                    ? peakOf(innerBytes(half.function, instr,
+                                                        graph.device))
                                     : 0));
       }
       if (workspace > 0) {

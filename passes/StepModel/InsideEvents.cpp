@@ -30,7 +30,7 @@ int64_t emitInsideOf(const SegmentGraph &graph, const plan::Instruction &instr,
   if (instr.workspaceBytes > 0)
     allocate(instr.workspaceBytes);
   if (graph.inside) {
-    const InnerBytes inner = innerBytes(graph.function, instr);
+    const InnerBytes inner = innerBytes(graph.function, instr, graph.device);
     for (int64_t bytes : inner.before)
       allocate(bytes);
     const size_t base = sizes.size();

@@ -15,6 +15,7 @@
 #ifndef ACCEL_PASSES_STEPMODEL_SEGMENTGRAPH_H
 #define ACCEL_PASSES_STEPMODEL_SEGMENTGRAPH_H
 
+#include "passes/Segments/ReductionBytes.h"
 #include "passes/StepModel/StepModel.h"
 #include "passes/Targets/Target.h"
 #include "runtime/plan/Mesh.h"
@@ -99,6 +100,7 @@ struct SegmentGraph {
   /// What operators of CUDA need inside is counted (passes/Segments): their
   /// executor counts all that torch's allocator gives.
   bool inside = false;
+  CudaDevice device;
   /// Allocations are rounded up to this (512 under CUDA, 64 on CPUs).
   int64_t rounding = plan::alignmentBytes;
 

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
                 static_cast<long long>(replaySegments(plan, *target, {rules})));
     return 0;
   }
-  PlanTensors tensors(plan, 0, target->capability);
+  PlanTensors tensors(plan, 0, {target->capability, target->multiprocessors});
   for (int step = 0; step < std::atoi(argv[4]); ++step)
     tensors.step();
   std::vector<int64_t> bytes(tensors.problem().tensors);

@@ -48,7 +48,7 @@ class SegmentsOfPlan : public testing::TestWithParam<test::Size> {};
 
 TEST_P(SegmentsOfPlan, TensorsAreThoseOfTheMemoryModel) {
   const Plan plan = test::makePlan(GetParam());
-  PlanTensors tensors(plan, 0, cuda().capability);
+  PlanTensors tensors(plan, 0, {cuda().capability});
   for (int step = 0; step < 3; ++step)
     tensors.step();
   tensors.evaluate();
@@ -84,7 +84,7 @@ TEST_P(SegmentsOfPlan, SegmentsHoldTheTensors) {
 TEST_P(SegmentsOfPlan, KeptWorkspacesPersist) {
   const Plan plan = test::makePlan(GetParam());
   const int64_t workspace = gemmWorkspace(cuda().capability);
-  PlanTensors tensors(plan, 0, cuda().capability, /*keepsWorkspaces=*/true);
+  PlanTensors tensors(plan, 0, {cuda().capability}, /*keepsWorkspaces=*/true);
   for (int step = 0; step < 3; ++step)
     tensors.step();
   EXPECT_EQ(replay::verify(tensors.problem()), "");
@@ -135,7 +135,7 @@ TEST(InnerBytes, OfAttentionsBackward) {
     const int k = f.input(dtype, key), v = f.input(dtype, key);
     f.make(op, {g, q, k, v}, dtype, query);
     const Function function = f.finish({});
-    return innerBytes(function, function.instructions[0], 9.0).after;
+    return innerBytesOfAll(function, function.instructions[0], {9.0}).after;
   };
   using Bytes = std::vector<int64_t>;
   EXPECT_EQ(inner("aten::_scaled_dot_product_cudnn_attention_backward",
@@ -166,7 +166,7 @@ TEST(InnerBytes, OfAttentionThatDrops) {
            backward ? std::vector<int>{q, q, q, q} : std::vector<int>{q, q, q},
            DType::BF16, shape);
     const Function function = f.finish({});
-    return innerBytes(function, function.instructions[0], 9.0);
+    return innerBytesOfAll(function, function.instructions[0], {9.0});
   };
   using Bytes = std::vector<int64_t>;
   const int64_t sums = 2 * 4 * 32 * 4; // a result that is not taken here
@@ -180,6 +180,27 @@ TEST(InnerBytes, OfAttentionThatDrops) {
       inner("aten::_scaled_dot_product_flash_attention_backward", true).after);
   EXPECT_TRUE(
       inner("accel::efficient_attention_backward", true).before.empty());
+}
+
+/// The first two as torch 2.15 was seen to ask for on 132 multiprocessors.
+TEST(InnerBytes, OfSums) {
+  auto sum = [](std::vector<int64_t> shape, std::vector<bool> reduced,
+                CudaDevice device = {9.0, 132}) {
+    return reductionBytes(shape, reduced, 4, device);
+  };
+  using Bytes = std::vector<int64_t>;
+  EXPECT_EQ(sum({8192, 4096}, {true, false}), Bytes({138412032, 128}));
+  EXPECT_EQ(sum({8192, 2048}, {true, false}), Bytes({134217728, 64}));
+  EXPECT_EQ(sum({2, 4096, 4096}, {true, true, false}),
+            sum({8192, 4096}, {true, false}));
+  // 108 multiprocessors are fewer blocks.
+  EXPECT_EQ(sum({8192, 4096}, {true, false}, {8.0, 108}),
+            Bytes({int64_t(4) * 4096 * 54 * 128, 128}));
+  EXPECT_TRUE(sum({512, 4096}, {true, false}).empty()) << "a block sums all";
+  EXPECT_TRUE(sum({8192, 4096}, {false, true}).empty()) << "along a row";
+  EXPECT_TRUE(sum({8192, 4096}, {true, false}, {}).empty()) << "not known";
+  // Of all elements 528 blocks share one number each.
+  EXPECT_EQ(sum({8192, 4096}, {true, true}), Bytes({4 * 528, 4}));
 }
 
 TEST(InnerBytes, PeakFollowsWhatIsDropped) {
@@ -199,7 +220,7 @@ TEST(InnerBytes, OfMatmulsAndMasks) {
   f.make("accel::dropout", {a}, DType::BF16, {8, 8});
   const Function function = f.finish({});
   auto inner = [&](int i, double capability) {
-    return innerBytes(function, function.instructions[i], capability);
+    return innerBytesOfAll(function, function.instructions[i], {capability});
   };
   using Bytes = std::vector<int64_t>;
   EXPECT_EQ(inner(0, 9.0).after, Bytes({33554432}));
