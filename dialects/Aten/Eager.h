@@ -21,8 +21,8 @@ namespace accel::aten {
 /// which copies it and saves the positions, and is repeated so many times.
 constexpr llvm::StringLiteral byListAttr = "aten.by_list";
 
-/// Of `unsqueeze` in dimension 0, and of a function, an integer: the model makes
-/// the results for each of so many samples.
+/// Of `unsqueeze` in dimension 0, and of a function, an integer: the model
+/// makes the results for each of so many samples.
 constexpr llvm::StringLiteral perSampleAttr = "aten.per_sample";
 
 /// Of `scaled_dot_product_attention`, a string, one of the following.
@@ -38,9 +38,9 @@ constexpr llvm::StringLiteral maskFilled = "filled";
 /// It adds a bias to the scores, of zeros, that the mask fills in each layer.
 constexpr llvm::StringLiteral maskBias = "bias";
 
-/// Of `sharding.call` of a layer, an integer: the model hands the layer the mask
-/// of a window of so many keys, more than there are, which hides nothing else
-/// than the mask of all keys, but is a tensor of its own.
+/// Of `sharding.call` of a layer, an integer: the model hands the layer the
+/// mask of a window of so many keys, more than there are, which hides nothing
+/// else than the mask of all keys, but is a tensor of its own.
 constexpr llvm::StringLiteral wholeWindowAttr = "aten.whole_window";
 
 /// Of `scaled_dot_product_attention`, a unit: the model copies query, key and

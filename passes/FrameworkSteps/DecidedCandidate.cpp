@@ -100,11 +100,10 @@ private:
     const bool quantized = llvm::any_of(
         model.parameters, [](const StepParameter &p) { return p.quantized(); });
     if (kernels.transformers && !script.loadsShards)
-      candidate.loading =
-          script.loadsWhole || quantized ||
-                  framework.kind() == FrameworkKind::Fsdp1
-              ? Candidate::Loading::ByUnit
-              : Candidate::Loading::ByParameter;
+      candidate.loading = script.loadsWhole || quantized ||
+                                  framework.kind() == FrameworkKind::Fsdp1
+                              ? Candidate::Loading::ByUnit
+                              : Candidate::Loading::ByParameter;
     candidate.reentrantCheckpoints = script.reentrant;
     PreferenceStep &preference = candidate.preference;
     if (script.reference == "second")

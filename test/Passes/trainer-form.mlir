@@ -14,7 +14,7 @@ sharding.request "compile" {ASKED} because <"torch.compile">
 // FUSED:       aten._fused_rms_norm
 // KEMPNER-LABEL: func.func @norm
 // KEMPNER:     %[[NORMED:.*]] = aten.mul.Tensor %{{.*}} : (tensor<1x4x16xf32>, tensor<1x4x1xf32>)
-// KEMPNER-NEXT: %[[WIDE:.*]] = aten.mul.Tensor %[[NORMED]], %arg1 : (tensor<1x4x16xf32>, tensor<16xbf16>) -> tensor<1x4x16xf32>
+// KEMPNER-NEXT: %[[WIDE:.*]] = aten.mul.Tensor %[[NORMED]], %arg1 {aten.autograd_order} : (tensor<1x4x16xf32>, tensor<16xbf16>) -> tensor<1x4x16xf32>
 // KEMPNER-NEXT: aten._to_copy %[[WIDE]], bf16
 func.func @norm(%x: tensor<1x4x16xbf16>, %w: tensor<16xbf16>) -> tensor<1x4x16xbf16> {
   %0 = aten.rms_norm %x, %w {eps = 1.0e-06 : f64} : (tensor<1x4x16xbf16>, tensor<16xbf16>) -> tensor<1x4x16xbf16>
