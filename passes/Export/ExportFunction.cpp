@@ -20,6 +20,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace accel;
 
@@ -245,10 +247,10 @@ private:
             arg.axes.push_back(axis.str());
     plan::Instruction &instruction = addInstruction(
         call->name, std::move(*args), aten::modulePath(op->getLoc()));
+    addCost(instruction, aten);
     if (aten.getCategory() == aten::Category::Opaque)
       instruction.kind = plan::Instruction::Kind::Opaque;
-    addCost(instruction, aten);
-    if (overwrite(op, instruction))
+    else if (overwrite(op, instruction))
       return success();
     bool isView = aten.getCategory() == aten::Category::View;
     instruction.results.assign(call->numResults, -1);
@@ -272,11 +274,24 @@ private:
         storages ? plan::overwritingForm(call.op) : nullptr;
     if (!form || call.args.size() != form->arguments)
       return false;
+    // A number that is a tensor is a finite one of f64, which would make
+    // integers floating.
+    if (form->wrapsNumber &&
+        (!isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())) ||
+         !std::isfinite(call.args[1].floatValue)))
+      return false;
     Value operand = storages->overwritten(op, form->overFirst);
     if (!operand)
       return false;
     const int slot = slots.lookup(operand);
     call.op = form->form;
+    if (form->wrapsNumber) {
+      plan::Arg &number = call.args[1];
+      if (number.kind == plan::Arg::Kind::Int)
+        number.floatValue = static_cast<double>(number.intValue);
+      number.kind = plan::Arg::Kind::Wrapped;
+      call.workspaceBytes = 0; // of the tensor that the operator makes of it
+    }
     if (!form->overFirst)
       call.args.push_back(tensorArg(slot));
     slots[op->getResult(0)] = slot;

@@ -29,7 +29,9 @@ constexpr OverwritingForm forms[] = {
     {"aten::gelu", "aten::gelu.out", 2, false},
     {"aten::gelu_backward", "aten::gelu_backward.grad_input", 3, false},
     {"aten::masked_fill.Scalar", "aten::masked_fill_.Scalar", 3, true},
-    {"aten::mul.Scalar", "aten::mul_.Scalar", 2, true},
+    // The in-place form has the factors the other way round, and its kernels
+    // for CPUs round a first factor that is a number to 16 bits.
+    {"aten::mul.Scalar", "aten::mul.out", 2, false, true},
     {"aten::mul.Tensor", "aten::mul.out", 2, false},
     {"aten::neg", "aten::neg.out", 1, false},
     {"aten::reciprocal", "aten::reciprocal.out", 1, false},

@@ -28,6 +28,8 @@ struct OverwritingForm {
   /// `form` writes over its first argument; else the tensor that it writes is
   /// its last argument, behind those of `op`.
   bool overFirst;
+  /// The second argument of `op` is a number, which `form` takes as a tensor.
+  bool wrapsNumber = false;
 };
 
 /// All of them, by the name of `op`.

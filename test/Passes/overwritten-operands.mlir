@@ -4,13 +4,13 @@
 // that nobody reads again.
 
 // A product that is made here is written over by what is made of it, through
-// the view; a number is multiplied in place.
+// the view; a number is a factor as a tensor.
 // CHECK-LABEL: "name": "chain"
 // CHECK:      "op":"aten::mm","args":["%0","%1"],"results":[[[P:[0-9]+]]]
 // CHECK-NEXT: "op":"aten::view","args":["%[[P]]",[2,3,8]],"results":[[[V:[0-9]+]]]
 // CHECK-NEXT: "op":"aten::silu.out","args":["%[[V]]","%[[V]]"]
 // CHECK-NEXT: "op":"aten::mul.out","args":["%2","%[[V]]","%[[V]]"]
-// CHECK-NEXT: "op":"aten::mul_.Scalar","args":["%[[V]]",2.0]
+// CHECK-NEXT: "op":"aten::mul.out","args":["%[[V]]",{"scalar":2.0},"%[[V]]"]
 // CHECK-NEXT: ]}
 func.func private @chain(%x: tensor<6x4xf32> {aten.binding = #aten.binding<input 0>}, %w: tensor<4x8xf32> {aten.binding = #aten.binding<param 0>}, %y: tensor<2x3x8xf32> {aten.binding = #aten.binding<input 1>}) -> tensor<2x3x8xf32> {
   %0 = aten.mm %x, %w : (tensor<6x4xf32>, tensor<4x8xf32>) -> tensor<6x8xf32>

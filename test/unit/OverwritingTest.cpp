@@ -37,7 +37,7 @@ c10::IValue valueFor(const c10::Argument &formal, c10::ScalarType dtype) {
   case c10::TypeKind::ScalarTypeType:
     return static_cast<int64_t>(dtype);
   case c10::TypeKind::NumberType:
-    return formal.name() == "alpha" ? 1.0 : 0.75;
+    return formal.name() == "alpha" ? 1.0 : 0.3; // no number of 16 bits
   case c10::TypeKind::BoolType:
     return false;
   case c10::TypeKind::StringType:
@@ -79,6 +79,11 @@ TEST_P(Forms, WriteTheSameBitsOverEachArgument) {
       const at::Tensor target = arguments[i].toTensor().clone();
       stack = arguments;
       stack[i] = target;
+      if (form.wrapsNumber) {
+        at::Tensor number = at::scalar_tensor(stack[1].toDouble(), at::kDouble);
+        number.unsafeGetTensorImpl()->set_wrapped_number(true);
+        stack[1] = number;
+      }
       if (!form.overFirst)
         stack.emplace_back(target);
       over.callBoxed(stack);
