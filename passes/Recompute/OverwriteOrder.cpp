@@ -8,6 +8,8 @@
 #include "runtime/plan/Overwriting.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <optional>
 
 namespace accel {
@@ -38,6 +40,12 @@ private:
   }
   const plan::Slot &slot(int index) const {
     return graph.function.slots[index];
+  }
+
+  /// A view's too.
+  int64_t elements(int index) const {
+    return std::accumulate(slot(index).shape.begin(), slot(index).shape.end(),
+                           int64_t(1), std::multiplies<>());
   }
 
   void findLifetimes() {
@@ -71,8 +79,7 @@ private:
       const plan::Slot &operand = slot(arg.slot);
       if (made[operand.base] >= 0 && last[operand.base] == lastRead &&
           operand.dtype == result.dtype && operand.shape == result.shape &&
-          graph.function.slotBytes(operand.base) ==
-              graph.function.slotBytes(arg.slot) &&
+          elements(operand.base) == elements(arg.slot) &&
           (butNotReadAt < 0 || !reads(butNotReadAt, operand.base)))
         return true;
       if (form->overFirst)
@@ -119,8 +126,8 @@ private:
       for (int view = at + 1; view < next; ++view)
         between = between || reads(view, slot(arg.slot).base);
     if (depends || between || second.results.size() != 1 ||
-        graph.function.slotBytes(second.results[0]) !=
-            graph.function.slotBytes(first.results[0]) ||
+        elements(second.results[0]) != elements(first.results[0]) ||
+        slot(second.results[0]).dtype != slot(first.results[0]).dtype ||
         freed(next, at) < freed(at, at) || !overwrites(next, next, at) ||
         !overwrites(at, next))
       return std::nullopt;

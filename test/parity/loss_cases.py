@@ -131,7 +131,7 @@ def weighed(context):
           f"{pieces} pieces with {bytes_} of {whole} bytes")
     check(least < bytes_, "128 pieces do not have a lower peak")
     check("a step instead of" in why and f"with {2 * pieces} chunks" in why, why)
-    more, lower, _ = chosen("tight", "auto", "--memory-budget", "400MiB")
+    more, lower, _ = chosen("tight", "auto", "--memory-budget", "370MiB")
     check(more > pieces and lower < bytes_,
           f"{more} pieces, {lower} bytes under a budget")
     _, _, why = chosen("impossible", "auto", "--memory-budget", "200MiB")
