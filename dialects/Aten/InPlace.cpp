@@ -1,4 +1,4 @@
-//===- InPlace.cpp - Operations that write over an operand ----------------===//
+//===- InPlace.cpp - Operations that share an operand's storage -----------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -8,6 +8,11 @@
 using namespace mlir;
 
 namespace accel::aten {
+
+bool isView(Operation *op) {
+  auto aten = dyn_cast_or_null<AtenOpInterface>(op);
+  return aten && aten.getCategory() == Category::View;
+}
 
 Value overwrittenOperand(Operation *op) {
   auto sum = dyn_cast<AddmmOp>(op);

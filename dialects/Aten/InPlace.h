@@ -1,4 +1,4 @@
-//===- InPlace.h - Operations that write over an operand --------*- C++ -*-===//
+//===- InPlace.h - Operations that share an operand's storage ---*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -9,6 +9,10 @@
 #include "dialects/Aten/Aten.h"
 
 namespace accel::aten {
+
+/// Whether the results of `op`, which may be null, lie in the storage of its
+/// first operand.
+bool isView(mlir::Operation *op);
 
 /// The operand that accel-run lets `op` write its result over; null where it
 /// makes a new one. An `aten.addmm` adds to a product of its own function that

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Lower.h"
 
+#include "dialects/Aten/InPlace.h"
+
 #include <functional>
 
 using namespace mlir;
@@ -38,11 +40,6 @@ void Lowering::enterStack(int next, Values &values) {
   stack = next;
 }
 
-static bool isViewOf(Operation *op) {
-  auto aten = dyn_cast_or_null<aten::AtenOpInterface>(op);
-  return aten && aten.getCategory() == aten::Category::View;
-}
-
 bool Lowering::writeBack(Value before, Value after, Values &values) {
   if (aten::tensorType(after).getElementType() !=
       aten::tensorType(before).getElementType())
@@ -50,7 +47,7 @@ bool Lowering::writeBack(Value before, Value after, Values &values) {
   after = after ? expand(after, shape(before)) : Value();
   // From the view that is written to up to what owns the memory.
   Value owner = before;
-  for (Operation *op = owner.getDefiningOp(); after && isViewOf(op);
+  for (Operation *op = owner.getDefiningOp(); after && aten::isView(op);
        op = owner.getDefiningOp()) {
     owner = op->getOperand(0);
     if (auto slice = dyn_cast<aten::SliceTensorOp>(op))
@@ -87,7 +84,7 @@ bool Lowering::writeBack(Value before, Value after, Values &values) {
       return found->second;
     Operation *op = value.getDefiningOp();
     Value result = value;
-    if (isViewOf(op)) {
+    if (aten::isView(op)) {
       Value self = renew(op->getOperand(0));
       if (self != op->getOperand(0)) {
         Operation *copy = b.clone(*op);

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/Segments.h"
+
+#include "dialects/Aten/InPlace.h"
 #include "frontends/TorchExport/LowerRandom.h"
 
 #include "dialects/Sharding/Sharding.h"
@@ -20,11 +22,6 @@ using namespace accel;
 using namespace accel::torchexport;
 
 namespace {
-
-bool isView(Operation *op) {
-  auto aten = dyn_cast_or_null<aten::AtenOpInterface>(op);
-  return aten && aten.getCategory() == aten::Category::View;
-}
 
 /// "layer@1" is the second call of "layer".
 std::string withoutCall(const std::string &fqn) {
@@ -190,7 +187,7 @@ private:
       SmallVector<Operation *> work;
       auto need = [&](Value value) {
         Operation *op = value.getDefiningOp();
-        if (op && (runOf.at(op) == i || (isView(op) && !isResult(op)))) {
+        if (op && (runOf.at(op) == i || (aten::isView(op) && !isResult(op)))) {
           if (live.insert(op).second)
             work.push_back(op);
           return;
@@ -224,7 +221,7 @@ private:
   bool isResult(Operation *op) const {
     auto view = dyn_cast<aten::ViewOp>(op);
     Operation *maker = view ? view.getSelf().getDefiningOp() : nullptr;
-    if (!maker || isView(maker) || runOf.at(maker) != runOf.at(op))
+    if (!maker || aten::isView(maker) || runOf.at(maker) != runOf.at(op))
       return false;
     return llvm::all_of(view.getSelf().getUsers(), [&](Operation *user) {
       auto found = runOf.find(user);

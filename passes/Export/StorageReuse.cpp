@@ -5,15 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Export/StorageReuse.h"
 
+#include "dialects/Aten/InPlace.h"
+
 using namespace mlir;
 using namespace accel;
 
 namespace {
-
-bool isView(Operation *op) {
-  auto aten = dyn_cast<aten::AtenOpInterface>(op);
-  return aten && aten.getCategory() == aten::Category::View;
-}
 
 /// Whether each result of `op` has a storage of its own, which only `op` has
 /// written. An opaque operator may return what it was given.
@@ -38,7 +35,7 @@ StorageReuse::StorageReuse(func::FuncOp function, aten::LayoutAnalysis &layout)
       if (!last || last->isBeforeInBlock(until))
         last = until;
     }
-    if (isView(&op))
+    if (aten::isView(&op))
       for (Value result : op.getResults())
         views[result] = storageOf(op.getOperand(0));
   }

@@ -6,6 +6,7 @@
 #include "passes/FrameworkSteps/SegmentMarks.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Schema.h"
 #include "runtime/plan/ModulePath.h"
 
@@ -21,7 +22,7 @@ void accel::markInstructions(func::FuncOp function,
   for (Operation &op : function.getBody().front().without_terminator()) {
     auto aten = dyn_cast<aten::AtenOpInterface>(op); // else an exchange
     graph.forward.push_back(forward.empty() || forward.contains(&op));
-    graph.view.push_back(aten && aten.getCategory() == aten::Category::View);
+    graph.view.push_back(aten::isView(&op));
     int node = unnumbered--; // an exchange is a node of its own
     if (auto fused = aten ? dyn_cast<FusedLoc>(op.getLoc()) : FusedLoc())
       if (auto number = dyn_cast_if_present<IntegerAttr>(fused.getMetadata()))

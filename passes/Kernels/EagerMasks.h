@@ -14,8 +14,8 @@ namespace accel::eager {
 /// Part of toEagerForm (EagerForm.h): makes the masks of the order of tokens,
 /// and of windows, before the first layer, where transformers' models make them
 /// (create_causal_mask and create_sliding_window_causal_mask of
-/// masking_utils.py), and hands them to layers as inputs, which layers that are
-/// computed again therefore hold. Attention of torch
+/// masking_utils.py), and hands them to layers as inputs, which checkpointed
+/// layers therefore hold. Attention of torch
 /// (scaled_dot_product_attention) takes truth values, [1, 1, S, S], which it
 /// turns into numbers in each layer, and none where it can be told the order;
 /// attention by single matmuls takes numbers for each sample, [B, 1, S, S], in

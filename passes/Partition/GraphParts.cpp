@@ -6,6 +6,7 @@
 #include "passes/Partition/GraphParts.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
 #include "passes/Loss/LossHead.h"
 
@@ -33,11 +34,6 @@ StringRef parameterName(func::FuncOp function, Value value) {
   return name ? name.getValue() : "";
 }
 
-bool isView(Operation *op) {
-  auto aten = dyn_cast<aten::AtenOpInterface>(op);
-  return aten && aten.getCategory() == aten::Category::View;
-}
-
 /// What each part that reads the results makes for itself: views, and casts of
 /// parameters.
 DenseSet<Operation *> floatingOps(func::FuncOp function) {
@@ -47,13 +43,13 @@ DenseSet<Operation *> floatingOps(func::FuncOp function) {
     if (!parameterName(function, arg).empty())
       ofParameters.insert(arg);
   for (Operation &op : function.getBody().front().without_terminator()) {
-    const bool weight = (isView(&op) || isa<aten::ToCopyOp>(op)) &&
+    const bool weight = (aten::isView(&op) || isa<aten::ToCopyOp>(op)) &&
                         llvm::all_of(op.getOperands(), [&](Value v) {
                           return ofParameters.contains(v);
                         });
     if (weight)
       ofParameters.insert_range(op.getResults());
-    if (weight || isView(&op))
+    if (weight || aten::isView(&op))
       floating.insert(&op);
   }
   return floating;
@@ -99,7 +95,7 @@ bool ParameterReads::belongsTo(Operation *op, Operation *next) const {
     Operation *user = users.pop_back_val();
     if (user == next)
       continue;
-    if (!isView(user))
+    if (!aten::isView(user))
       return false;
     llvm::append_range(users, user->getUsers());
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
 #include "dialects/Sharding/Pipeline.h"
 #include "passes/Differentiate/Joint.h"
@@ -24,11 +25,6 @@ using namespace mlir;
 using namespace accel;
 
 namespace {
-
-bool isView(Operation *op) {
-  auto aten = dyn_cast_or_null<aten::AtenOpInterface>(op);
-  return aten && aten.getCategory() == aten::Category::View;
-}
 
 class BackwardSplitter {
 public:
@@ -87,7 +83,7 @@ private:
 
   bool isParameter(Value value) {
     while (Operation *op = value.getDefiningOp()) {
-      if (!isView(op))
+      if (!aten::isView(op))
         return false;
       value = op->getOperand(0);
     }
@@ -106,9 +102,9 @@ private:
     for (const auto &[value, attrs] : gradients)
       addSlice(value, needed);
     for (Operation *op : needed)
-      if (!isView(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-            return isParameter(operand);
-          }))
+      if (!aten::isView(op) &&
+          llvm::any_of(op->getOperands(),
+                       [&](Value operand) { return isParameter(operand); }))
         for (Value result : op->getResults())
           addSlice(result, early);
     for (Operation *op : needed)
@@ -123,7 +119,7 @@ private:
       arguments.insert(value);
     else if (!early.contains(op))
       return; // it is in there itself
-    else if (isView(op))
+    else if (aten::isView(op))
       for (Value operand : op->getOperands())
         find(operand);
     else
