@@ -13,6 +13,7 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <unistd.h>
@@ -22,6 +23,10 @@ namespace accel::run {
 namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto poll = std::chrono::milliseconds(500);
+/// A launcher that has seen a rank go asks the others to end: the one that has
+/// gone is not given the time of one that may only be slow. Gloo can leave a
+/// send to it waiting without an error.
+constexpr std::chrono::seconds silenceWhileStopping{5};
 constexpr const char *failedKey = "failed";
 } // namespace
 
@@ -147,9 +152,12 @@ void Watchdog::watch() {
       if (beat != last || beat.empty()) {
         last = beat;
         seen = Clock::now();
-      } else if (Clock::now() - seen > silence) {
+      } else if (const auto limit =
+                     stopAsked() ? std::min(silence, silenceWhileStopping)
+                                 : silence;
+                 Clock::now() - seen > limit) {
         text = rankName(next) + ": gave no sign of life for " +
-               std::to_string(silence.count()) + " s";
+               std::to_string(limit.count()) + " s";
         setKey(*store, failedKey, text);
         end(text);
       }

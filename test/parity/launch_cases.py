@@ -79,8 +79,11 @@ def restarted(context):
     with open(context.path("torchrun.out")) as f:
         text = f.read()
     check(code == 0, f"exit code {code}:\n{text[-2000:]}")
-    check("continues from" in text and "stops: another rank has gone, and SIGTERM "
-          "asks this one to end" in text and "error:" not in text, text[-3000:])
+    # Gloo tells the other rank at once, or leaves a send waiting.
+    check("continues from" in text and "error:" not in text and
+          ("stops: another rank has gone, and SIGTERM asks this one to end"
+           in text or "stops: rank 1: gave no sign of life for 5 s" in text),
+          text[-3000:])
     steps = [line["step"] for line in harness.read_log(log)]
     check(steps == list(range(1, 151)), f"steps {steps}")
     check(losses(context, "t.jsonl") == want, "other losses than unbroken")

@@ -1,6 +1,7 @@
-"""signals.py PROGRAM PLAN LOG SIGNAL[:SIGNAL] WHOM [OPTION...]: a job of two
-ranks gets a signal once it has logged three steps: WHOM is "launcher", "rank 0"
-or "rank 1" (with SIGSTOP: it is stopped); what it says and its exit code."""
+"""signals.py PROGRAM PLAN LOG SIGNAL[:SIGNAL] WHOM[:WHOM] [OPTION...]: a job of
+two ranks gets a signal once it has logged three steps: WHOM is "launcher",
+"rank 0" or "rank 1" (with SIGSTOP: it is stopped), of each signal or of all;
+what it says and its exit code."""
 import os
 import signal
 import subprocess
@@ -27,13 +28,14 @@ while not os.path.exists(log) or open(log).read().count("\n") < 3:
         sys.exit("it did not start to train")
     time.sleep(0.02)
 ranks = children(job.pid)
-target = job.pid if whom == "launcher" else ranks[int(whom.split()[1])]
+targets = [job.pid if one == "launcher" else ranks[int(one.split()[1])]
+           for one in whom.split(":")]
 began = time.time()
 for i, name in enumerate(names.split(":")):
     if i:
         time.sleep(3)
     try:
-        os.kill(target, getattr(signal, name))
+        os.kill(targets[i % len(targets)], getattr(signal, name))
     except ProcessLookupError:
         break
 try:
