@@ -337,6 +337,36 @@ constexpr TpEntry dispatchedWithBiases[] = {
     {"layers.*.mlp.experts", EpDispatchExperts},
 };
 
+/// The vocabulary of families whose plan in transformers leaves the table of
+/// tokens whole, or that have none there: Megatron and accel-run cut the table
+/// and the head, which is often the same weight, and the loss with them.
+constexpr TpEntry vocabularyOfGpt2[] = {
+    {"wte", EmbeddingRowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+constexpr TpEntry vocabularyOfGptNeoX[] = {{"embed_in", EmbeddingRowwise}};
+constexpr TpEntry vocabularyOfFalcon[] = {
+    {"word_embeddings", EmbeddingRowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+constexpr TpEntry vocabularyOfT5[] = {
+    {"shared", EmbeddingRowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+constexpr TpEntry vocabularyOfWhisper[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"proj_out", ColwiseGatherOutput},
+};
+constexpr TpEntry vocabularyOfBert[] = {
+    {"word_embeddings", EmbeddingRowwise},
+    {"predictions.decoder", ColwiseGatherOutput},
+    {"lm_head.decoder", ColwiseGatherOutput},
+};
+constexpr TpEntry vocabulary[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 constexpr TpEntry headAlone[] = {{"lm_head", ColwiseGatherOutput}};
 
 constexpr TpPlan plans[] = {
@@ -368,18 +398,18 @@ constexpr TpPlan plans[] = {
     {"GlmModel", glm4, {}, true},
     {"Glm4Model", glm4, {}, true},
     {"Phi3Model", phi3, {}, true},
-    {"GPTNeoXModel", gptNeoX, {}, true},
-    {"GPT2Model", gpt2, {}, false},
-    {"GPTBigCodeModel", gptBigCode, {}, false},
-    {"FalconModel", falcon, {}, false},
-    {"MptModel", mpt, {}, false},
-    {"StableLmModel", gatedAlone, {}, false},
-    {"OPTModel", projected, {}, false},
-    {"WhisperModel", projected, {}, false},
-    {"BertModel", bert, {}, false},
-    {"RobertaModel", bert, {}, false},
+    {"GPTNeoXModel", gptNeoX, {}, true, vocabularyOfGptNeoX},
+    {"GPT2Model", gpt2, {}, false, vocabularyOfGpt2},
+    {"GPTBigCodeModel", gptBigCode, {}, false, vocabularyOfGpt2},
+    {"FalconModel", falcon, {}, false, vocabularyOfFalcon},
+    {"MptModel", mpt, {}, false, vocabularyOfGpt2},
+    {"StableLmModel", gatedAlone, {}, false, vocabulary},
+    {"OPTModel", projected, {}, false, vocabulary},
+    {"WhisperModel", projected, {}, false, vocabularyOfWhisper},
+    {"BertModel", bert, {}, false, vocabularyOfBert},
+    {"RobertaModel", bert, {}, false, vocabularyOfBert},
     {"ViTModel", vit, {}, false},
-    {"T5Stack", t5, {}, false},
+    {"T5Stack", t5, {}, false, vocabularyOfT5},
 };
 
 /// The components of `pattern` are the last ones of `fqn`; a star is one.

@@ -17,20 +17,26 @@ PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
 EXPERTS = PUBLISHED + ("gpt_oss",)
 # Families without: what is sharded there, by the end of a module's name.
 DERIVED = {
-    "gpt2": ({"c_attn", "c_fc"}, {"c_proj"}),
-    "gpt_bigcode": ({"c_fc"}, {"c_proj"}),
-    "falcon": ({"dense_h_to_4h"}, {"dense", "dense_4h_to_h"}),
-    "mpt": ({"Wqkv", "up_proj"}, {"out_proj", "down_proj"}),
-    "stablelm": ({"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj"},
+    "gpt2": ({"c_attn", "c_fc", "wte", "lm_head"}, {"c_proj"}),
+    "gpt_bigcode": ({"c_fc", "wte", "lm_head"}, {"c_proj"}),
+    "falcon": ({"dense_h_to_4h", "word_embeddings", "lm_head"},
+               {"dense", "dense_4h_to_h"}),
+    "mpt": ({"Wqkv", "up_proj", "wte", "lm_head"}, {"out_proj", "down_proj"}),
+    "stablelm": ({"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj",
+                  "embed_tokens", "lm_head"},
                  {"o_proj", "down_proj"}),
-    "opt": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
-    "whisper": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"out_proj", "fc2"}),
-    "bert": ({"query", "key", "value", "intermediate.dense"},
+    "opt": ({"q_proj", "k_proj", "v_proj", "fc1", "embed_tokens", "lm_head"},
+            {"out_proj", "fc2"}),
+    "whisper": ({"q_proj", "k_proj", "v_proj", "fc1", "embed_tokens",
+                 "proj_out"}, {"out_proj", "fc2"}),
+    "bert": ({"query", "key", "value", "intermediate.dense",
+              "word_embeddings", "predictions.decoder"},
              {"output.dense"}),
-    "roberta": ({"query", "key", "value", "intermediate.dense"},
+    "roberta": ({"query", "key", "value", "intermediate.dense",
+                 "word_embeddings", "lm_head.decoder"},
                 {"output.dense"}),
     "vit": ({"q_proj", "k_proj", "v_proj", "fc1"}, {"o_proj", "fc2"}),
-    "t5": ({"q", "k", "v", "wi"}, {"o", "wo"}),
+    "t5": ({"q", "k", "v", "wi", "shared", "lm_head"}, {"o", "wo"}),
 }
 SIZES = dict(
     hidden_size=16, intermediate_size=32, num_hidden_layers=2,
@@ -147,7 +153,7 @@ def published(context):
 
 def derived(context):
     """Columns, then rows; every linear layer between blocks but those that hold
-    layers of different sizes."""
+    layers of different sizes, and the vocabulary of the table and the head."""
     count = 0
     for family, model in models(DERIVED):
         config = type(model.config)
