@@ -254,6 +254,8 @@ private:
   Updated updated(const StepParameter &parameter, RankClass rankClass) const;
   void measureUpdate(RankClass rankClass);
   void measureTimes();
+  /// Of the CPU beside a call's own operators, in operators.
+  double checkpointOps(const SegmentVariant &variant) const;
   void measureGraphs();
   bool movesInput(int call, size_t input) const;
   bool startsGraph(int call) const;

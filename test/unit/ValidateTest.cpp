@@ -388,11 +388,12 @@ TEST(Validate, PublishedRunsStayWithinTheirErrors) {
   {
     SCOPED_TRACE(tableOf(kin));
     EXPECT_GE(kin.all.modelled, 95);
-    // One is a figure of 164 GiB that no device of the row has, one is 1 %
-    // over, and one 5 %: its chunks are the recipe's, its recomputation
-    // unknown.
-    EXPECT_EQ(kin.all.doNotFit, 3);
-    EXPECT_LT(kin.all.speed.median, 0.12);
+    // One is a figure of 164 GiB that no device of the row has, and one is 5 %
+    // over: its chunks are the recipe's, its recomputation unknown.
+    EXPECT_EQ(kin.all.doNotFit, 2);
+    EXPECT_LT(kin.all.speed.median, 0.105);
+    EXPECT_LT(validateRuns(megatron, shipped, "vt").all.speed.mean, 0.13);
+    EXPECT_LT(validateRuns(megatron, shipped, "mg").all.memory.most, 0.02);
     EXPECT_LT(validateRuns(megatron, shipped, "mb").all.speed.mean, 0.1);
     EXPECT_GT(kin.all.rankCorrelation, 0.97);
     const ValidationResult bytes = validateRuns(megatron, shipped, "sm");

@@ -1,0 +1,194 @@
+//===- StepTimes.cpp - Seconds of a step's units and calls ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Collectives of units, and what calls compute: on the device, or as long as
+// the CPU of an eager framework takes to launch it.
+//
+//===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/StepLayout.h"
+
+#include "passes/Cost/OpCost.h"
+
+namespace accel {
+
+UnitTimes StepLayout::timesOf(const UnitSizes &unit) const {
+  UnitTimes t;
+  const plan::AxisGroup &owners = isApart(unit) ? sameExperts : shards;
+  const auto bytes = [](int64_t n) { return static_cast<double>(n); };
+  const double shardCompute =
+      bytes(unit.gatherOutput) / static_cast<double>(unit.ranks);
+  t.copyIn = (unit.cast ? copyTime(bytes(unit.shardStored + unit.cast)) : 0) +
+             copyTime(2 * shardCompute);
+  t.gather = toPicoseconds(collectiveSeconds(target, Collective::AllGather,
+                                             owners, bytes(unit.gatherOutput)));
+  t.copyOut = copyTime(2 * bytes(unit.unsharded));
+  t.reduceCopy = copyTime(bytes(unit.gradients + unit.reduceInput));
+  t.reduce = toPicoseconds(collectiveSeconds(target, Collective::ReduceScatter,
+                                             owners, bytes(unit.reduceInput)));
+  t.allReduce = toPicoseconds(collectiveSeconds(
+      target, Collective::AllReduce, replicas, bytes(unit.reduceOutput)));
+  t.castGradient = unit.shardGradient
+                       ? copyTime(bytes(unit.reduceOutput + unit.shardGradient))
+                       : 0;
+  t.add = copyTime(
+      3 * bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  if (candidate->offloadParameters) {
+    t.hostIn = hostTime(bytes(unit.shardStored));
+    t.hostOut = hostTime(
+        bytes(unit.shardGradient ? unit.shardGradient : unit.reduceOutput));
+  }
+  return t;
+}
+
+/// Each chunk of a loss adds its gradient to the whole head's, and its three
+/// matmuls read or write the head: with few rows that takes longer than
+/// their FLOPs, which the segment's time has.
+const StepParameter *StepLayout::headOf(int call) const {
+  const StepParameter *head = nullptr;
+  for (int p : model.calls[call].parameters)
+    if (!head || model.parameters[p].numel() > head->numel())
+      head = &model.parameters[p];
+  return head;
+}
+
+int64_t StepLayout::headCastBytes(int call) const {
+  const StepParameter *head = headOf(call);
+  return head && candidate->dtypes.autocast && !head->quantized() &&
+                 dtypes().freshGradient(*head) == plan::DType::F32
+             ? round(head->numel() * plan::itemSize(candidate->dtypes.compute))
+             : 0;
+}
+
+/// Liger's fused linear cross-entropy (liger_kernel/ops/
+/// fused_linear_cross_entropy.py): for each part of the rows the logits, a
+/// kernel that reads them twice and writes their gradient over them, the
+/// gradient of the input, and a matmul that adds to the weight's.
+Picoseconds StepLayout::lossPartsTime(int call) const {
+  const StepParameter *weight = headOf(call);
+  const bool trained = weight && weight->trainable;
+  const plan::DType dtype = candidate->dtypes.compute;
+  const auto bytes = static_cast<double>((weight ? weight->numel() : 0) *
+                                         plan::itemSize(dtype));
+  const auto parts = static_cast<double>(candidate->lossChunks);
+  const double flops = kind(call).forwardFlops / parts / target.flops(dtype);
+  auto product = [&](double moved) {
+    return toPicoseconds(parts * std::max(flops, memorySeconds(target, moved)));
+  };
+  return 2 * product(bytes) + (trained ? product(2 * bytes) : 0) +
+         copyTime(3 * static_cast<double>(kind(call).logitsBytes));
+}
+
+Picoseconds StepLayout::lossGradientsTime(int call) const {
+  const StepParameter *weight = headOf(call);
+  const int64_t trained =
+      weight && weight->trainable
+          ? weight->numel() * plan::itemSize(candidate->dtypes.compute)
+          : 0;
+  return copyTime(2 *
+                  static_cast<double>(trained + kind(call).inputGradientBytes));
+}
+
+/// What a view takes of the CPU, in operators that launch: it passes the
+/// dispatcher and autograd, and makes a tensor, but no kernel. Measured on one
+/// core with a forward and backward of tiny tensors: 5.2 us for view and
+/// transpose, 10.1 us for mul, 13.3 us for mm.
+constexpr double viewDispatch = 0.5;
+/// The same of a kernel that Inductor's code launches: an output is allocated
+/// and a launcher called, without autograd and the dispatcher. Measured in the
+/// same way: 6.0 us for empty_strided and extern_kernels.mm(out=), where an
+/// operator of an eager model takes 20 with the Python around it.
+constexpr double kernelDispatch = 0.3;
+/// What a layer that computes again takes beside its operators: states of the
+/// random generators, and hooks for each saved tensor but where checkpoints are
+/// reentrant. Measured over the stand-in GPU (test/bench/host_time.py): 39 to
+/// 157 operators, 68 in the median of four families; reentrant 10 to 31, 22.
+constexpr double checkpointDispatch = 68, reentrantDispatch = 22;
+
+double StepLayout::checkpointOps(const SegmentVariant &variant) const {
+  if (variant.recomputeSeconds <= 0 ||
+      candidate->executor == FrameworkKind::Megatron)
+    return 0;
+  return candidate->reentrantCheckpoints ? reentrantDispatch
+                                         : checkpointDispatch;
+}
+
+void StepLayout::measureTimes() {
+  times.assign(units.size(), UnitTimes());
+  for (size_t u = 0; u < units.size(); ++u) {
+    times[u] = u > 0 && units[u - 1].sameSizes(units[u]) ? times[u - 1]
+                                                         : timesOf(units[u]);
+  }
+  // An eager framework's CPU thread may be slower than its device.
+  const double dispatch =
+      candidate->executor == FrameworkKind::AccelRun || candidate->compiled
+          ? 0
+          : target.dispatchSeconds;
+  calls.assign(model.calls.size(), CallCost());
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const int call = static_cast<int>(c);
+    const SegmentVariant &v = variant(call);
+    if (c > 0 && model.calls[c].kind == model.calls[c - 1].kind &&
+        candidate->variants[c] == candidate->variants[c - 1] &&
+        (graphCopies.empty() || graphCopies[c] == graphCopies[c - 1])) {
+      calls[c] = calls[c - 1];
+    } else {
+      const bool inParts = candidate->lossChunks > 1 && kind(call).loss;
+      double forward = v.forwardSeconds, backward = v.backwardSeconds;
+      if (inParts) {
+        forward -= kind(call).forwardLogitsSeconds;
+        backward -= kind(call).backwardLogitsSeconds;
+      }
+      // torch.compile leaves Liger's kernels as they are.
+      if (candidate->compiled && !inParts) {
+        // One launch starts a graph.
+        const double kernel =
+            target.dispatchSeconds * (isReplayed(call) ? 0 : kernelDispatch);
+        const double graph = startsGraph(call) ? target.dispatchSeconds : 0;
+        forward = std::max(v.compiledForwardSeconds,
+                           graph + kernel * v.compiledForwardKernels);
+        backward = std::max(v.compiledBackwardSeconds,
+                            graph + kernel * v.compiledBackwardKernels);
+      }
+      if (dispatch > 0) {
+        forward = std::max(forward, v.forwardQueued);
+        backward = std::max(backward, v.backwardQueued);
+      }
+      calls[c].forward = toPicoseconds(std::max(
+          forward, dispatch * (v.forwardOps + viewDispatch * v.forwardViews)));
+      calls[c].backward = toPicoseconds(
+          std::max(backward, dispatch * (v.backwardOps + checkpointOps(v) +
+                                         viewDispatch * v.backwardViews)));
+      calls[c].recompute = toPicoseconds(v.recomputeSeconds);
+      if (inParts) {
+        calls[c].forward += lossPartsTime(call);
+        calls[c].backward += lossGradientsTime(call);
+      }
+      if (isReplayed(call)) {
+        const GraphCopies &copies = graphCopies[c];
+        calls[c].forward +=
+            copyTime(2.0 * static_cast<double>(copies.held + copies.passing));
+        calls[c].backward +=
+            copyTime(2.0 * static_cast<double>(copies.tangents));
+      }
+    }
+    CallCost &cost = calls[c];
+    cost.freshGradients = cost.summedGradients = 0;
+    cost.waitingGradients = cost.awaitedGradients = 0;
+    for (int p : model.calls[c].parameters) {
+      const int64_t bytes = freshGradientBytes(p);
+      if (model.parameters[p].trainable && lastUser[p] == call)
+        cost.freshGradients += bytes;
+      else if (sumsApart(p))
+        cost.summedGradients += bytes;
+      if (waits(p) && lastUser[p] == call)
+        cost.waitingGradients += bytes;
+      if (waits(p) && firstUser[p] == call)
+        cost.awaitedGradients += bytes;
+    }
+  }
+}
+
+} // namespace accel
