@@ -33,7 +33,7 @@ def DecideExpertsPass : Decide<"decide-experts"> {
   let summary = "decide which parameters the ranks of ep share, and for how many "
                 "rows their experts have a place";
   let description = [{
-    From the request "experts" {axis, imbalance}: writes the `spec` of the
+    From the request "experts" {axes, imbalance}: writes the `spec` of the
     parameters that the family's `base_model_ep_plan` in transformers shards
     by experts, and the graph's `sharding.experts`. A model without experts, or
     with as many as the axis does not divide, is an error.

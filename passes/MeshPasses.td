@@ -144,14 +144,16 @@ def DispatchExpertsPass : Pass<"dispatch-experts", "::mlir::ModuleOp"> {
     for a bound of rows, `sharding.expert_ends` ends the run where more come,
     and costs are those of an even share. Runs before `differentiate`, which
     makes each of the two the other's gradient. An operator that reads experts
-    otherwise is an error.
+    otherwise is an error. Where ranks of one of the axes read the same samples
+    (tp), each sends the rows of a part of the tokens, and the sums over a
+    token's experts are gathered.
 
     ```mlir
     %all = sharding.all_gather %ends dim 0 over "ep" : (tensor<1x8xi32>) -> tensor<2x8xi32>
-    %own = sharding.expert_ends %all rows 64 over "ep" : (tensor<2x8xi32>) -> tensor<4xi32>
-    %rows = sharding.dispatch %x, %all over "ep" : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
+    %own = sharding.expert_ends %all rows 64 over ["ep"] : (tensor<2x8xi32>) -> tensor<4xi32>
+    %rows = sharding.dispatch %x, %all over ["ep"] : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
     %y = aten._grouped_mm %rows, %w, %own rows 32 : (tensor<64x16xf32>, tensor<4x16x24xf32>, tensor<4xi32>) -> tensor<64x24xf32>
-    %back = sharding.combine %y, %all over "ep" : (tensor<64x24xf32>, tensor<2x8xi32>) -> tensor<32x24xf32>
+    %back = sharding.combine %y, %all over ["ep"] : (tensor<64x24xf32>, tensor<2x8xi32>) -> tensor<32x24xf32>
     ```
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect",

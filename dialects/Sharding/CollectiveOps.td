@@ -126,7 +126,7 @@ def Sharding_PermuteOp
 
 /// Of rows that are sorted by expert and the ranks' ends of each expert's rows
 /// among their own, [ranks, experts], which are equally many a rank: rank i has
-/// the i-th experts.
+/// the i-th experts. Ranks are counted over all axes, the first one outermost.
 class Sharding_ExpertOp<string mnemonic> : Sharding_Op<mnemonic, [Pure]> {
   let results = (outs AnyRankedTensor:$result);
   let hasVerifier = 1;
@@ -136,15 +136,16 @@ def Sharding_ExpertEndsOp : Sharding_ExpertOp<"expert_ends"> {
   let summary = "where the rows of each of this rank's experts end";
   let description = [{
     Among the rows that the ranks send it, which are sorted by expert and then
-    by rank. More than `rows` of them end the run, on every rank of the axis.
+    by rank. More than `rows` of them end the run, on every rank of the axes.
 
     ```mlir
-    %1 = sharding.expert_ends %0 rows 64 over "ep" : (tensor<2x8xi32>) -> tensor<4xi32>
+    %1 = sharding.expert_ends %0 rows 64 over ["ep"] : (tensor<2x8xi32>) -> tensor<4xi32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$ends, I64Attr:$rows, StrAttr:$axis);
+  let arguments = (ins AnyRankedTensor:$ends, I64Attr:$rows,
+                       StrArrayAttr:$axes);
   let assemblyFormat = [{
-    $ends `rows` $rows `over` $axis attr-dict `:`
+    $ends `rows` $rows `over` $axes attr-dict `:`
     functional-type($ends, $result)
   }];
 }
@@ -157,13 +158,13 @@ def Sharding_DispatchOp : Sharding_ExpertOp<"dispatch"> {
     inverse, and its adjoint.
 
     ```mlir
-    %1 = sharding.dispatch %0, %ends over "ep" : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
+    %1 = sharding.dispatch %0, %ends over ["ep"] : (tensor<32x16xf32>, tensor<2x8xi32>) -> tensor<64x16xf32>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$ends,
-                       StrAttr:$axis);
+                       StrArrayAttr:$axes);
   let assemblyFormat = [{
-    $value `,` $ends `over` $axis attr-dict `:`
+    $value `,` $ends `over` $axes attr-dict `:`
     functional-type(operands, $result)
   }];
 }
@@ -174,13 +175,13 @@ def Sharding_CombineOp : Sharding_ExpertOp<"combine"> {
     What `dispatch` sent returns to its place.
 
     ```mlir
-    %1 = sharding.combine %0, %ends over "ep" : (tensor<64x16xf32>, tensor<2x8xi32>) -> tensor<32x16xf32>
+    %1 = sharding.combine %0, %ends over ["ep"] : (tensor<64x16xf32>, tensor<2x8xi32>) -> tensor<32x16xf32>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$ends,
-                       StrAttr:$axis);
+                       StrArrayAttr:$axes);
   let assemblyFormat = [{
-    $value `,` $ends `over` $axis attr-dict `:`
+    $value `,` $ends `over` $axes attr-dict `:`
     functional-type(operands, $result)
   }];
 }

@@ -134,12 +134,14 @@ LogicalResult PermuteOp::verify() {
 }
 
 /// Fails unless `ends` are those of each rank's rows, of experts that the ranks
-/// of the axis share. `own` becomes the number of a rank's experts.
-static LogicalResult verifyEnds(Operation *op, Value ends, StringRef axis,
+/// of the axes share. `own` becomes the number of a rank's experts.
+static LogicalResult verifyEnds(Operation *op, Value ends, ArrayAttr axes,
                                 int64_t &own) {
   auto type = cast<RankedTensorType>(ends.getType());
   int64_t ranks = 1;
-  if (failed(verifyAxes(op, {axis}, ranks)))
+  if (failed(verifyAxes(
+          op, llvm::to_vector(axes.getAsValueRange<StringAttr, StringRef>()),
+          ranks)))
     return failure();
   if (type.getRank() != 2 || !type.getElementType().isInteger(32) ||
       type.getDimSize(0) != ranks || type.getDimSize(1) == 0 ||
@@ -153,7 +155,7 @@ static LogicalResult verifyEnds(Operation *op, Value ends, StringRef axis,
 
 LogicalResult ExpertEndsOp::verify() {
   int64_t own = 0;
-  if (failed(verifyEnds(*this, getEnds(), getAxis(), own)))
+  if (failed(verifyEnds(*this, getEnds(), getAxes(), own)))
     return failure();
   if (static_cast<int64_t>(getRows()) < 1)
     return emitOpError() << "has a place for "
@@ -167,7 +169,7 @@ LogicalResult ExpertEndsOp::verify() {
 /// Rows change their number, and nothing else.
 template <typename OpT> static LogicalResult verifyRows(OpT op) {
   int64_t own = 0;
-  if (failed(verifyEnds(op, op.getEnds(), op.getAxis(), own)))
+  if (failed(verifyEnds(op, op.getEnds(), op.getAxes(), own)))
     return failure();
   auto from = cast<RankedTensorType>(op.getValue().getType());
   auto to = cast<RankedTensorType>(op.getResult().getType());

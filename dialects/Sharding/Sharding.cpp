@@ -471,6 +471,11 @@ LogicalResult GraphOp::verify() {
   if (type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
     return emitOpError() << "returns " << type
                          << ", expected a 0-d floating-point loss";
+  auto experts = (*this)->getAttrOfType<ExpertsAttr>(expertsAttr);
+  if (experts && (experts.getAxes().empty() ||
+                  !llvm::all_of(experts.getAxes(), llvm::IsaPred<StringAttr>)))
+    return emitOpError() << "shares experts over " << experts.getAxes()
+                         << ", expected names of axes";
   return success();
 }
 

@@ -127,23 +127,25 @@ def Sharding_OffloadAttr : Sharding_Attr<"Offload", "offload"> {
 }
 
 def Sharding_ExpertsAttr : Sharding_Attr<"Experts", "experts"> {
-  let summary = "over which axis ranks share experts, and how unevenly";
+  let summary = "over which axes ranks share experts, and how unevenly";
   let description = [{
     Tensors of the rows that a rank's experts get are allocated for `imbalance`
     times the rows that it would get if every expert got as many. With
     `sorts_again` the rank sorts the rows that came by expert once more, and
     results go back before they are weighted, as transformers' experts do it.
+    Where ranks of an axis read the same samples (tp), each sends the rows of a
+    part of the tokens, and what comes back is gathered.
 
     ```mlir
-    #sharding.experts<"ep", 2.000000e+00 : f64, because = <"mesh: {ep: 2}">>
+    #sharding.experts<["ep"], 2.000000e+00 : f64, because = <"mesh: {ep: 2}">>
     ```
   }];
-  let parameters = (ins StringRefParameter<"axis name">:$axis,
+  let parameters = (ins "::mlir::ArrayAttr":$axes,
                         "::mlir::FloatAttr":$imbalance,
                         "::accel::sharding::BecauseAttr":$because,
                         DefaultValuedParameter<"bool", "false">:$sortsAgain);
   let assemblyFormat = [{
-    `<` $axis `,` $imbalance `,` `because` `=` $because
+    `<` $axes `,` $imbalance `,` `because` `=` $because
         (`,` `sorts_again` `=` $sortsAgain^)? `>`
   }];
 }

@@ -6,6 +6,7 @@
 #include "dialects/Sharding/Spec.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -54,6 +55,14 @@ LogicalResult SpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (failed(check(axes, /*takesPieces=*/true)))
       return failure();
   return partial ? check(partial, /*takesPieces=*/false) : success();
+}
+
+StringRef accel::sharding::firstAxis(ArrayAttr axes) {
+  return cast<StringAttr>(axes[0]).getValue();
+}
+
+std::string accel::sharding::axisNames(ArrayAttr axes) {
+  return llvm::join(axes.getAsValueRange<StringAttr>(), " x ");
 }
 
 static SmallVector<StringRef> namesOf(ArrayAttr axes) {

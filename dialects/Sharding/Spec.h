@@ -8,6 +8,8 @@
 
 #include "dialects/Sharding/Sharding.h"
 
+#include <string>
+
 namespace accel::sharding {
 
 /// One axis of a sharded dimension. Each block that the axes before it left to
@@ -28,6 +30,10 @@ llvm::SmallVector<ShardedBy, 1> shardedBy(SpecAttr spec, int64_t dim);
 
 /// `axis` shards dimension `dim`; false without a spec or such a dimension.
 bool isShardedBy(SpecAttr spec, int64_t dim, llvm::StringRef axis);
+
+/// The first of a list of axes, and all of them in words ("ep x tp").
+llvm::StringRef firstAxis(mlir::ArrayAttr axes);
+std::string axisNames(mlir::ArrayAttr axes);
 
 /// The list of a dimension as SpecAttr holds it: names, and before a name the
 /// number of its pieces where there are several, with a unit attribute behind

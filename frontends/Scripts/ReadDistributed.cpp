@@ -114,13 +114,11 @@ void SettingsReader::readDistributedConfig() {
       {"pp_size", "gives layers to ranks in turn (pipeline parallelism)",
        "fsdp in TrainingArguments shards them instead"},
       {"ep_size",
-       "gives experts to ranks (expert parallelism) of a job that "
-       "splits layers too, or without fsdp_size",
-       "write fsdp_size alone beside it"}};
-  // Beside shards they are axes of the mesh; not both of them.
+       "gives experts to ranks (expert parallelism) without fsdp_size",
+       "write fsdp_size 2 or more beside it"}};
+  // Beside shards they are axes of the mesh.
   auto beside = [&](std::string_view name) {
-    return of("fsdp_size") > 1 &&
-           (name == "tp_size" || (name == "ep_size" && of("tp_size") == 1));
+    return of("fsdp_size") > 1 && (name == "tp_size" || name == "ep_size");
   };
   bool refused = false;
   for (const Axis &axis : axes)

@@ -466,11 +466,13 @@ private:
     const int64_t ranks = *a.numProcesses;
     plan::Mesh mesh = plan::Mesh::dataParallel();
     // Neighbours share experts (mesh dimensions efsdp, ep), and dense layers
-    // are sharded over both.
-    mesh.resize("dp_shard", own.shards / own.experts);
+    // are sharded over both. Ranks of tp are among those of ep: the axis is of
+    // what they leave, which read other samples.
+    const int64_t others = own.experts > 1 ? own.experts / own.tensor : 1;
+    mesh.resize("dp_shard", own.shards / others);
     mesh.resize("dp_replicate", own.copies);
     if (own.experts > 1)
-      mesh.resize(plan::expertAxis, own.experts);
+      mesh.resize(plan::expertAxis, others);
     if (own.tensor > 1)
       mesh.resize("tp", own.tensor);
     if (mesh.ranks() != ranks) {
@@ -510,8 +512,9 @@ private:
       if (ofMesh)
         row.effective =
             "dp_replicate " + std::to_string(own.copies) + ", dp_shard " +
-            std::to_string(own.shards / own.experts) +
-            (own.experts > 1 ? ", ep " + std::to_string(own.experts) : "");
+            std::to_string(own.shards / others) +
+            (own.experts > 1 ? ", ep " + std::to_string(others) : "") +
+            (own.tensor > 1 ? ", tp " + std::to_string(own.tensor) : "");
       else if (row.key == "precision")
         row.effective =
             own.halves ? std::string("compute bf16, reduce fp32")

@@ -136,16 +136,25 @@ private:
   }
 
   /// The gradient of rows that `op` moves between ranks: `grad` the other way.
-  /// Null for any other operation.
+  /// What was sliced is whole on every rank, and so is what is gathered, as the
+  /// gradients of both are. Null for any other operation.
   Value movedBack(Operation *op, Value grad) {
     if (auto dispatch = dyn_cast<sharding::DispatchOp>(op))
       return back.create<sharding::CombineOp>(dispatch.getValue().getType(),
                                               grad, dispatch.getEnds(),
-                                              dispatch.getAxisAttr());
+                                              dispatch.getAxesAttr());
     if (auto combine = dyn_cast<sharding::CombineOp>(op))
       return back.create<sharding::DispatchOp>(combine.getValue().getType(),
                                                grad, combine.getEnds(),
-                                               combine.getAxisAttr());
+                                               combine.getAxesAttr());
+    if (auto slice = dyn_cast<sharding::SliceOp>(op))
+      return back.create<sharding::AllGatherOp>(
+          slice.getValue().getType(), grad, slice.getDim(), slice.getAxis(),
+          slice.getPieces(), slice.getMirrored());
+    if (auto gather = dyn_cast<sharding::AllGatherOp>(op))
+      return back.create<sharding::SliceOp>(
+          gather.getValue().getType(), grad, gather.getDim(), gather.getAxis(),
+          gather.getPieces(), gather.getMirrored());
     return {};
   }
 

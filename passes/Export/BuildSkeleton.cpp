@@ -439,12 +439,12 @@ private:
       return;
     if (auto experts =
             graph->getAttrOfType<sharding::ExpertsAttr>(sharding::expertsAttr))
-      plan.decisions.push_back(
-          decision("experts", "job",
-                   "shared by the ranks of " + experts.getAxis().str() +
-                       ", a place for " + factorText(experts) +
-                       " times the even share of rows",
-                   experts.getBecause()));
+      plan.decisions.push_back(decision(
+          "experts", "job",
+          "shared by the ranks of " + sharding::axisNames(experts.getAxes()) +
+              ", a place for " + factorText(experts) +
+              " times the even share of rows",
+          experts.getBecause()));
     if (auto request = sharding::findRequest(module, "pipeline");
         request && sharding::scheduleOf(graph) != plan::oneFOneB) {
       std::string schedule = sharding::scheduleOf(graph);

@@ -161,11 +161,11 @@ accel::exchangeArgs(Operation *op, llvm::function_ref<int(Value)> slotOf) {
           })
           .Case([&](sharding::ExpertEndsOp ends) {
             return add({static_cast<int64_t>(ends.getRows())},
-                       {ends.getAxis()});
+                       namesOf(ends.getAxes()));
           })
           .Case<sharding::DispatchOp, sharding::CombineOp>([&](auto rows) {
             return add({cast<RankedTensorType>(rows.getType()).getDimSize(0)},
-                       {rows.getAxis()});
+                       namesOf(rows.getAxes()));
           })
           .Case([&](sharding::CoordinateOp place) {
             return add({static_cast<int64_t>(place.getStep())},

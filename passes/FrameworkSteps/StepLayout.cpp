@@ -16,6 +16,7 @@ namespace accel {
 UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   numel += other.numel;
   ranks = other.ranks;
+  apart = other.apart;
   paddedNumel += other.paddedNumel;
   trainablePadded += other.trainablePadded;
   shardStored += other.shardStored;
@@ -193,6 +194,7 @@ void StepLayout::addParameter(UnitSizes &unit, int index,
   const ParameterDtypes dtype = dtypes();
   const int64_t ranks = shardsOf(parameter).ranks;
   unit.ranks = ranks;
+  unit.apart = isApart(parameter);
   const int64_t numel = parameter.storedNumel();
   // A packed tensor is one column.
   const int64_t rows = parameter.quantized()     ? numel

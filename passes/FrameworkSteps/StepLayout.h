@@ -25,6 +25,7 @@ namespace accel {
 struct UnitSizes {
   int64_t numel = 0;       // of all parameters, as they are stored
   int64_t ranks = 1;       // over which they are sharded
+  bool apart = false;      // StepLayout::isApart
   int64_t paddedNumel = 0; // of all ranks together, chunks padded
   int64_t trainablePadded = 0;
   int64_t shardStored = 0;   // parameters as kept, each a tensor
@@ -47,7 +48,7 @@ struct UnitSizes {
   /// Equal but for the calls.
   bool sameSizes(const UnitSizes &other) const {
     return numel == other.numel && ranks == other.ranks &&
-           paddedNumel == other.paddedNumel &&
+           apart == other.apart && paddedNumel == other.paddedNumel &&
            trainablePadded == other.trainablePadded &&
            shardStored == other.shardStored &&
            trainedStored == other.trainedStored &&
@@ -191,18 +192,17 @@ public:
   /// Who gathers and reduces the experts that ranks share: those that have the
   /// same (FSDP2 on transformers' efsdp).
   plan::AxisGroup sameExperts;
-  /// The unit is of experts that have other owners than the rest: a module of
-  /// its own inside of the layer.
-  bool isApart(const UnitSizes &unit) const {
-    return unit.ranks != shards.ranks;
+  /// Experts that ranks share are, under FSDP2, a module of their own inside of
+  /// the layer, with owners of their own.
+  bool isApart(const StepParameter &parameter) const {
+    return candidate->executor == FrameworkKind::Fsdp2 && parameter.expert;
   }
+  static bool isApart(const UnitSizes &unit) { return unit.apart; }
   /// A call reads it; others get no gradient (a tower without images).
   bool isRead(int parameter) const { return firstUser[parameter] >= 0; }
   /// Who gathers and reduces this parameter.
   const plan::AxisGroup &shardsOf(const StepParameter &parameter) const {
-    return candidate->executor == FrameworkKind::Fsdp2 && parameter.expert
-               ? sameExperts
-               : shards;
+    return isApart(parameter) ? sameExperts : shards;
   }
   /// A kernel that moves `bytes`.
   Picoseconds copyTime(double bytes) const;

@@ -30,15 +30,22 @@ struct DecideExpertsPass
       return;
     auto mesh = sharding::findOnly<sharding::MeshOp>(module);
     auto graph = sharding::findOnly<sharding::GraphOp>(module);
-    auto axis = request.getValue().getAs<StringAttr>("axis");
+    auto axes = request.getValue().getAs<ArrayAttr>("axes");
     auto imbalance = request.getValue().getAs<FloatAttr>("imbalance");
-    if (!mesh || !graph || !axis || !imbalance ||
+    if (!mesh || !graph || !axes || axes.empty() ||
+        !llvm::all_of(axes, llvm::IsaPred<StringAttr>) || !imbalance ||
         !(imbalance.getValueAsDouble() >= 1)) {
-      request.emitOpError("needs 'axis', 'imbalance' of at least 1, a "
+      request.emitOpError("needs 'axes', 'imbalance' of at least 1, a "
                           "sharding.mesh and a sharding.graph");
       return signalPassFailure();
     }
-    const int64_t ranks = mesh.axisSize(axis.getValue());
+    SmallVector<sharding::ShardedBy> shares;
+    int64_t ranks = 1;
+    for (StringRef axis : axes.getAsValueRange<StringAttr>()) {
+      shares.push_back({axis, 1});
+      ranks *= mesh.axisSize(axis);
+    }
+    const std::string names = sharding::axisNames(axes);
     const TpPlan *plan = nullptr;
     for (auto node : module.getOps<sharding::ModuleOp>())
       if (!plan)
@@ -50,35 +57,35 @@ struct DecideExpertsPass
       if (!entry || entry->style != TpStyle::GroupedGemm)
         continue;
       any = true;
-      if (failed(decide(request, param, axis.getValue(), ranks,
+      if (failed(decide(request, param, shares, ranks, names,
                         "base_model_ep_plan of " + plan->baseClass.str())))
         return signalPassFailure();
     }
     if (!any) {
       emitError(request.getLoc(), "no rule says which parameters of this model "
                                   "are experts that the ranks of '")
-          << axis.getValue() << "' share";
+          << names << "' share";
       return signalPassFailure();
     }
-    graph->setAttr(
-        sharding::expertsAttr,
-        sharding::ExpertsAttr::get(&getContext(), axis.getValue(), imbalance,
-                                   request.getBecause(),
-                                   request.getValue().contains("sorts_again")));
+    graph->setAttr(sharding::expertsAttr,
+                   sharding::ExpertsAttr::get(
+                       &getContext(), axes, imbalance, request.getBecause(),
+                       request.getValue().contains("sorts_again")));
   }
 
 private:
   LogicalResult decide(sharding::RequestOp request, sharding::ParamOp param,
-                       StringRef axis, int64_t ranks, const std::string &why) {
+                       ArrayRef<sharding::ShardedBy> shares, int64_t ranks,
+                       StringRef names, const std::string &why) {
     RankedTensorType type = param.getTensorType();
     if (type.getDimSize(0) % ranks != 0)
       return emitError(request.getLoc(), "'")
              << param.getFqn() << "' has " << type.getDimSize(0)
-             << " experts, which " << ranks << " ranks of '" << axis
+             << " experts, which " << ranks << " ranks of '" << names
              << "' do not divide";
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
-    dims[0] = sharding::dimOf(&getContext(), {{axis, 1}});
+    dims[0] = sharding::dimOf(&getContext(), shares);
     param.setSpecAttr(sharding::SpecAttr::get(
         &getContext(), dims, ArrayAttr(),
         sharding::BecauseAttr::get(&getContext(), why)));

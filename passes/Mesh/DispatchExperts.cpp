@@ -8,8 +8,10 @@
 #include "dialects/Aten/ShardingRule.h"
 #include "dialects/Sharding/Sharding.h"
 #include "dialects/Sharding/Spec.h"
+#include "passes/Mesh/SliceTokens.h"
 #include "passes/Mesh/SortRows.h"
 #include "passes/Passes.h"
+#include "runtime/plan/Mesh.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
@@ -41,9 +43,11 @@ struct Route {
 class Dispatcher {
 public:
   Dispatcher(sharding::MeshOp mesh, sharding::ExpertsAttr experts)
-      : mesh(mesh), axis(experts.getAxis()),
-        imbalance(experts.getImbalance().getValueAsDouble()),
-        ranks(mesh.axisSize(axis)) {}
+      : mesh(mesh), axes(experts.getAxes()),
+        imbalance(experts.getImbalance().getValueAsDouble()) {
+    for (StringRef axis : axes.getAsValueRange<StringAttr>())
+      ranks *= mesh.axisSize(axis);
+  }
 
   LogicalResult run(func::FuncOp function, ArrayRef<sharding::SpecAttr> specs) {
     Block &block = function.getBody().front();
@@ -76,7 +80,8 @@ private:
                      [&](Value v) { return experts.contains(v); })) {
       if (!keepsExperts(op, rule))
         return op->emitOpError("reads experts that the ranks of '")
-               << axis << "' share, and is no grouped matmul of rows that are "
+               << sharding::axisNames(axes)
+               << "' share, and is no grouped matmul of rows that are "
                << "sorted by expert";
       for (Value result : op->getResults()) {
         setRows(result, tensor(op->getOperand(0)).getDimSize(0));
@@ -125,7 +130,7 @@ private:
         sent = sharding::DispatchOp::create(
             b, product.getLoc(),
             tensor(rows).clone({route.bound, tensor(rows).getDimSize(1)}), rows,
-            route.all, axis);
+            route.all, axes);
       rows = sent;
     }
     product.getSelfMutable().assign(rows);
@@ -152,10 +157,17 @@ private:
     b.setInsertionPointAfterValue(ends);
     const Location loc = ends.getLoc();
     Value row = aten::ViewOp::create(b, loc, ends, ArrayRef<int64_t>{1, count});
-    route.all = sharding::AllGatherOp::create(
-        b, loc, type.clone({ranks, count}), row, 0, axis, 1, false);
+    // Neighbours are those of the innermost axis.
+    route.all = row;
+    int64_t known = 1;
+    for (StringRef axis : llvm::reverse(
+             llvm::to_vector(axes.getAsValueRange<StringAttr, StringRef>())))
+      if (const int64_t size = mesh.axisSize(axis); size > 1)
+        route.all = sharding::AllGatherOp::create(
+            b, loc, type.clone({known *= size, count}), route.all, 0, axis, 1,
+            false);
     route.own = sharding::ExpertEndsOp::create(
-        b, loc, type.clone({count / ranks}), route.all, route.bound, axis);
+        b, loc, type.clone({count / ranks}), route.all, route.bound, axes);
     return route;
   }
 
@@ -170,7 +182,7 @@ private:
     return back = sharding::CombineOp::create(
                b, value.getLoc(),
                tensor(value).clone({route.rows, tensor(value).getDimSize(1)}),
-               value, route.all, axis);
+               value, route.all, axes);
   }
 
   /// The factor of an operand's or result's first dimension, where that is all
@@ -240,9 +252,9 @@ private:
   }
 
   sharding::MeshOp mesh;
-  StringRef axis;
+  ArrayAttr axes; // outermost first
   double imbalance;
-  int64_t ranks;
+  int64_t ranks = 1;
   DenseSet<Value> experts;       // first dimension: a rank's experts
   DenseMap<Value, Value> routed; // rows that were sent, and by which ends
   llvm::MapVector<Value, Route> routes;
@@ -275,7 +287,7 @@ struct DispatchExpertsPass
       if (!callee || callee.isExternal())
         continue;
       SmallVector<sharding::SpecAttr> specs =
-          specsOf(call, callee, experts.getAxis());
+          specsOf(call, callee, sharding::firstAxis(experts.getAxes()));
       SmallVector<func::FuncOp> alike = {callee};
       if (auto eval = callee->getAttrOfType<FlatSymbolRefAttr>(aten::evalAttr))
         alike.push_back(module.lookupSymbol<func::FuncOp>(eval.getValue()));
@@ -284,19 +296,33 @@ struct DispatchExpertsPass
         if (!isNew && it->second != specs) {
           call.emitOpError("shares other parameters of '")
               << function.getName() << "' among the ranks of '"
-              << experts.getAxis() << "' than another call of it";
+              << sharding::axisNames(experts.getAxes())
+              << "' than another call of it";
           return signalPassFailure();
         }
       }
     }
     for (auto &[function, specs] : functions)
       if (llvm::any_of(specs, [](sharding::SpecAttr s) { return bool(s); }) &&
-          (failed(Dispatcher(mesh, experts).run(function, specs)) ||
+          (failed(sliceSharedTokens(function, mesh, experts)) ||
+           failed(Dispatcher(mesh, experts).run(function, specs)) ||
            (experts.getSortsAgain() && failed(sortRowsAgain(function)))))
         return signalPassFailure();
   }
 
 private:
+  /// Ranks of these axes read the same samples: each sends the rows of a part
+  /// of the tokens.
+  static LogicalResult sliceSharedTokens(func::FuncOp function,
+                                         sharding::MeshOp mesh,
+                                         sharding::ExpertsAttr experts) {
+    for (StringRef axis : experts.getAxes().getAsValueRange<StringAttr>())
+      if (plan::sharesSamples(axis.str()) && mesh.axisSize(axis) > 1 &&
+          failed(sliceTokens(function, mesh, axis)))
+        return failure();
+    return success();
+  }
+
   /// By argument of `callee`: how the axis shards what `call` binds to it.
   SmallVector<sharding::SpecAttr> specsOf(sharding::CallOp call,
                                           func::FuncOp callee, StringRef axis) {

@@ -217,6 +217,8 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     const AdapterName layer = adapterName(owner);
     StringRef over = expertAxis, from = "base_model_ep_plan of ";
     const sharding::SpecAttr shared = param.getSpecAttr();
+    if (sharding::isShardedBy(shared, 0, axis))
+      return success(); // the ranks of both axes have whole experts
     const TpEntry *entry = mesh.axisSize(over) == 1 || shared
                                ? nullptr
                                : findTpEntry(plan.experts, param.getFqn());

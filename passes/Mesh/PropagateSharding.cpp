@@ -55,7 +55,7 @@ public:
     if (graph)
       if (auto experts = graph->getAttrOfType<sharding::ExpertsAttr>(
               sharding::expertsAttr))
-        dispatched = experts.getAxis();
+        dispatched = sharding::firstAxis(experts.getAxes());
     if (graph && failed(throughGraph(graph)))
       return failure();
     for (auto function : module.getOps<func::FuncOp>())
@@ -103,9 +103,8 @@ private:
         fromSpec(param.getSpecAttr(), bytesOf(param.getType()));
     for (DimSharding &dim : state.dims) {
       // Functions have a rank's experts since dispatch-experts.
-      llvm::erase_if(dim.axes, [&](const sharding::ShardedBy &by) {
-        return by.axis == dispatched;
-      });
+      if (!dim.axes.empty() && dim.axes.front().axis == dispatched)
+        dim.axes.clear();
       if (!dim.axes.empty())
         dim.priority.level = std::max(dim.priority.level, Priority::Plan);
     }
@@ -556,7 +555,7 @@ private:
 
   mlir::ModuleOp module;
   sharding::MeshOp mesh;
-  StringRef dispatched; // the axis whose ranks send each other rows of experts
+  StringRef dispatched; // first of the axes over which rows of experts go
   llvm::StringMap<sharding::ParamOp> params;
   llvm::StringMap<func::FuncOp> functions;
   DenseMap<Value, ValueSharding> values, wants;

@@ -81,13 +81,18 @@ public:
 
 private:
   void requestExperts() {
-    if (accelerate.mesh->size(plan::expertAxis) == 1)
-      return;
     // transformers allocates for the rows that come, of which a router that is
     // balanced sends each expert as many.
     const bool library = framework.kind() == FrameworkKind::Fsdp2;
+    const auto &own = *job.script.ownShards;
+    if (accelerate.mesh->size(plan::expertAxis) == 1 &&
+        !(library && own && own->experts > 1))
+      return;
+    SmallVector<StringRef> axes = {plan::expertAxis};
+    if (library && accelerate.mesh->size("tp") > 1)
+      axes.push_back("tp"); // transformers' ep_size counts them too
     SmallVector<NamedAttribute> value = {
-        b.getNamedAttr("axis", b.getStringAttr(plan::expertAxis)),
+        b.getNamedAttr("axes", b.getStrArrayAttr(axes)),
         b.getNamedAttr("imbalance",
                        b.getF64FloatAttr(library ? 1 : *job.expertImbalance))};
     flag(value, "sorts_again", library);

@@ -101,7 +101,8 @@ private:
       return units;
     for (auto param : module.getOps<sharding::ParamOp>())
       if (param.getUnitAttr() &&
-          sharding::isShardedBy(param.getSpecAttr(), 0, experts.getAxis()))
+          sharding::isShardedBy(param.getSpecAttr(), 0,
+                                sharding::firstAxis(experts.getAxes())))
         units.insert(param.getUnitAttr().getValue());
     return units;
   }

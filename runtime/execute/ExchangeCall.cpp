@@ -425,8 +425,10 @@ at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
 at::Tensor ExchangeCall::expertEnds(const at::Tensor &ends) const {
   at::Tensor own = at::empty({ends.size(1) / ranks}, ends.options());
   Allocator::Foreign libraries;
-  own.copy_(
-      ExpertRows(ends, position).ownEnds(exchange.rows, exchange.axes.front()));
+  std::string axes;
+  for (const std::string &axis : exchange.axes)
+    axes += (axes.empty() ? "" : " x ") + axis;
+  own.copy_(ExpertRows(ends, position).ownEnds(exchange.rows, axes));
   return own;
 }
 

@@ -44,7 +44,7 @@ std::vector<int64_t> ExpertRows::sent() const {
   return rows;
 }
 
-at::Tensor ExpertRows::ownEnds(int64_t most, const std::string &axis) const {
+at::Tensor ExpertRows::ownEnds(int64_t most, const std::string &axes) const {
   int64_t fullest = 0;
   for (int64_t to = 1; to < ranks; ++to)
     if (rowsOf(to) > rowsOf(fullest))
@@ -57,7 +57,7 @@ at::Tensor ExpertRows::ownEnds(int64_t most, const std::string &axis) const {
                             static_cast<double>(even)) /
                       100);
     throw RowsError(std::to_string(rows) + " rows go to the experts of rank " +
-                    std::to_string(fullest) + " of '" + axis +
+                    std::to_string(fullest) + " of '" + axes +
                     "', and the plan has a place for " + std::to_string(most) +
                     "; plan with expert_imbalance of at least " + factor);
   }

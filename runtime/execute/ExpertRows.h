@@ -39,7 +39,7 @@ public:
   int64_t rowsOf(int64_t to) const;
   /// Where the rows of each of this rank's experts end; throws RowsError where
   /// a rank receives more than `most`.
-  at::Tensor ownEnds(int64_t most, const std::string &axis) const;
+  at::Tensor ownEnds(int64_t most, const std::string &axes) const;
 
   /// Between rows in the order in which they are received, rank by rank, and
   /// the order of the experts; [rows, features].

@@ -37,9 +37,9 @@ constexpr std::array forms = {
     Form{"permute", ExchangeKind::Permute, 1, 1, true},
     Form{"slice", ExchangeKind::Slice, 1, 3, true},
     Form{"first_rank", ExchangeKind::FirstRank, 1, 0, false},
-    Form{"expert_ends", ExchangeKind::ExpertEnds, 1, 1, true},
-    Form{"dispatch", ExchangeKind::Dispatch, 2, 1, true},
-    Form{"combine", ExchangeKind::Combine, 2, 1, true},
+    Form{"expert_ends", ExchangeKind::ExpertEnds, 1, 1, false},
+    Form{"dispatch", ExchangeKind::Dispatch, 2, 1, false},
+    Form{"combine", ExchangeKind::Combine, 2, 1, false},
     Form{"coordinate", ExchangeKind::Coordinate, 0, 1, true}};
 
 const Form *formOf(std::string_view op) {

@@ -7,16 +7,16 @@
 // RUN: sed 's/imbalance = 1.5e+00/imbalance = 9.0e+00/' %s | accel-opt opt --decide-experts --dispatch-experts | FileCheck %s --check-prefix=ALL
 
 // DECIDED: sharding.param "model.layers.0.mlp.experts.gate_up_proj" : tensor<4x8x4xf32> {{.*}}{spec = #sharding.spec<["ep"], [], [] because <"base_model_ep_plan of Qwen3MoeModel">>
-// DECIDED: sharding.graph {{.*}}sharding.experts = #sharding.experts<"ep", 1.500000e+00 : f64, because = <"mesh">>
+// DECIDED: sharding.graph {{.*}}sharding.experts = #sharding.experts<["ep"], 1.500000e+00 : f64, because = <"mesh">>
 
 // NONE-NOT: sharding.dispatch
 
 // No more rows than there are have a place.
-// ALL: sharding.expert_ends {{.*}} rows 24 over "ep"
+// ALL: sharding.expert_ends {{.*}} rows 24 over ["ep"]
 
 sharding.mesh @mesh [#sharding.axis<"dp_shard" = 2>, #sharding.axis<"ep" = 2>]
 sharding.job "m" micro_batch 1 sequence_length 12 device "cpu"
-sharding.request "experts" {axis = "ep", imbalance = 1.5e+00 : f64} because <"mesh">
+sharding.request "experts" {axes = ["ep"], imbalance = 1.5e+00 : f64} because <"mesh">
 sharding.module "model" class "Qwen3MoeModel"
 sharding.param "model.scale" : tensor<4xf32> init <ones>
 sharding.param "model.layers.0.mlp.experts.gate_up_proj" : tensor<4x8x4xf32> init <ones>
@@ -27,16 +27,16 @@ sharding.param "model.layers.0.mlp.experts.down_proj" : tensor<4x4x4xf32> init <
 // CHECK-SAME:  %[[UP:.*]]: tensor<2x8x4xf32> {sharding.param
 // CHECK:       %[[ROW:.*]] = aten.view %[[ENDS]], [1, 4]
 // CHECK:       %[[OF:.*]] = sharding.all_gather %[[ROW]] dim 0 over "ep" : (tensor<1x4xi32>) -> tensor<2x4xi32>
-// CHECK:       %[[OWN:.*]] = sharding.expert_ends %[[OF]] rows 18 over "ep"
+// CHECK:       %[[OWN:.*]] = sharding.expert_ends %[[OF]] rows 18 over ["ep"]
 // CHECK:       %[[T:.*]] = aten.transpose.int %[[UP]], 1, 2 : (tensor<2x8x4xf32>) -> tensor<2x4x8xf32>
-// CHECK:       %[[SENT:.*]] = sharding.dispatch %[[X]], %[[OF]] over "ep" : (tensor<12x4xf32>, tensor<2x4xi32>) -> tensor<18x4xf32>
+// CHECK:       %[[SENT:.*]] = sharding.dispatch %[[X]], %[[OF]] over ["ep"] : (tensor<12x4xf32>, tensor<2x4xi32>) -> tensor<18x4xf32>
 // CHECK:       aten._grouped_mm %[[SENT]], %[[T]], %[[OWN]] rows 12 : {{.*}} -> tensor<18x8xf32>
 // Row by row they stay where they are.
 // CHECK-NOT:   sharding.
 // CHECK:       aten.slice.Tensor {{.*}} -> tensor<18x4xf32>
 // CHECK:       aten.silu {{.*}}tensor<18x4xf32>
 // CHECK:       %[[Y:.*]] = aten._grouped_mm {{.*}} rows 12 {{.*}} -> tensor<18x4xf32>
-// CHECK:       %[[BACK:.*]] = sharding.combine %[[Y]], %[[OF]] over "ep" : (tensor<18x4xf32>, tensor<2x4xi32>) -> tensor<12x4xf32>
+// CHECK:       %[[BACK:.*]] = sharding.combine %[[Y]], %[[OF]] over ["ep"] : (tensor<18x4xf32>, tensor<2x4xi32>) -> tensor<12x4xf32>
 // CHECK:       aten.mul.Tensor %[[BACK]], %[[W]]
 // CHECK-NOT:   sharding.
 // CHECK:       return

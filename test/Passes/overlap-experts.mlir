@@ -6,11 +6,11 @@
 sharding.mesh @mesh [#sharding.axis<"dp_shard" = 2>, #sharding.axis<"ep" = 4>]
 
 // CHECK-LABEL: @layer
-// CHECK-NEXT:  %[[SENT:.*]] = sharding.dispatch %arg0, %arg1 over "ep" {schedule.start = "{{.*}} ms, beside 1 operator of {{.*}} ms"}
+// CHECK-NEXT:  %[[SENT:.*]] = sharding.dispatch %arg0, %arg1 over ["ep"] {schedule.start = "{{.*}} ms, beside 1 operator of {{.*}} ms"}
 // CHECK-NEXT:  %[[UP:.*]] = aten.mm %arg0, %arg4
 // CHECK-NEXT:  %[[CAME:.*]] = schedule.await_exchange %[[SENT]] : tensor<4096x4096xbf16> of %arg0 : tensor<4096x4096xbf16>
 // CHECK-NEXT:  %[[ROWS:.*]] = aten._grouped_mm %[[CAME]]
-// CHECK-NEXT:  %[[BACK:.*]] = sharding.combine %[[ROWS]], %arg1 over "ep" {schedule.start = "{{.*}} ms, beside 1 operator of {{.*}} ms"}
+// CHECK-NEXT:  %[[BACK:.*]] = sharding.combine %[[ROWS]], %arg1 over ["ep"] {schedule.start = "{{.*}} ms, beside 1 operator of {{.*}} ms"}
 // CHECK-NEXT:  %[[DOWN:.*]] = aten.mm %[[UP]], %arg4
 // CHECK-NEXT:  %[[OWN:.*]] = schedule.await_exchange %[[BACK]] : tensor<4096x4096xbf16>
 // CHECK-NEXT:  aten.add.Tensor %[[OWN]], %[[DOWN]]
@@ -20,9 +20,9 @@ sharding.mesh @mesh [#sharding.axis<"dp_shard" = 2>, #sharding.axis<"ep" = 4>]
 // PLAN: "op":"sharding::combine.start"
 // PLAN: "op":"sharding::await"
 func.func private @layer(%x: tensor<4096x4096xbf16>, %ends: tensor<4x8xi32>, %own: tensor<2xi32>, %w: tensor<2x4096x4096xbf16>, %s: tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16> {
-  %0 = sharding.dispatch %x, %ends over "ep" : (tensor<4096x4096xbf16>, tensor<4x8xi32>) -> tensor<4096x4096xbf16>
+  %0 = sharding.dispatch %x, %ends over ["ep"] : (tensor<4096x4096xbf16>, tensor<4x8xi32>) -> tensor<4096x4096xbf16>
   %1 = aten._grouped_mm %0, %w, %own rows 4096 : (tensor<4096x4096xbf16>, tensor<2x4096x4096xbf16>, tensor<2xi32>) -> tensor<4096x4096xbf16>
-  %2 = sharding.combine %1, %ends over "ep" : (tensor<4096x4096xbf16>, tensor<4x8xi32>) -> tensor<4096x4096xbf16>
+  %2 = sharding.combine %1, %ends over ["ep"] : (tensor<4096x4096xbf16>, tensor<4x8xi32>) -> tensor<4096x4096xbf16>
   %3 = aten.mm %x, %s : (tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
   %4 = aten.mm %3, %s : (tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>
   %5 = aten.add.Tensor %2, %4 : (tensor<4096x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<4096x4096xbf16>

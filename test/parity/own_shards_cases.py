@@ -42,21 +42,22 @@ def own_shards_case(ranks, policy, tp=1):
     return compare
 
 
-def experts_case(ranks, ep, model):
+def experts_case(ranks, ep, model, tp=1):
     """The same of a mixture whose ranks share experts, in fp32: autocast has
-    no grouped matmuls on CPUs."""
+    no grouped matmuls on CPUs; with `tp` of them that split its other layers."""
     def compare(context):
         batch, length = 2, 64
         folder = context.path("model")
         jobs.write_config(folder, jobs.PEAKED[model])
         want, stored = harness.in_python(
-            tracked_step.own_experts, [({}, (folder, batch, length, ranks, ep))],
+            tracked_step.own_experts, [({}, (folder, batch, length, ranks, ep, tp))],
             context.path("torch.out"), timeout=400)[0]
         recipe = jobs.write_job(context.path(), {
             "model_name_or_path": folder, "max_length": length, "bf16": False,
             "per_device_train_batch_size": batch, "save_strategy": "no",
             "gradient_checkpointing": False, "model_init_kwargs": {
-                "distributed_config": {"fsdp_size": ranks, "ep_size": ep}}},
+                "distributed_config": {"fsdp_size": ranks // tp, "tp_size": tp,
+                                       "ep_size": ep}}},
             "own.yaml")
         memory = json.loads(harness.run(
             [context.binary("accel-opt"), "plan", recipe, "--num-processes",
@@ -74,6 +75,9 @@ CASES = [
     ("experts-whole", experts_case(4, 4, "halves-mixtral")),
     ("experts-sharded", experts_case(4, 2, "even-mixtral")),
     ("experts-some-layers", experts_case(4, 2, "even-qwen3-moe")),
+    ("experts-in-tp", experts_case(4, 2, "even-qwen3-moe", tp=2)),
+    ("experts-beyond-tp", experts_case(8, 4, "even-qwen3-moe", tp=2)),
+    ("experts-whole-tp", experts_case(4, 4, "even-qwen3-moe", tp=2)),
     ("without-policy", own_shards_case(4, False)),
     ("policy", own_shards_case(4, True)),
     ("tensor-parallel", own_shards_case(8, True, tp=2)),

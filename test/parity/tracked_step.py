@@ -304,10 +304,10 @@ def dealt_evenly():
     expert_parallel.all_to_all_single = counts
 
 
-def own_experts(folder, batch, length, ranks, ep):
+def own_experts(folder, batch, length, ranks, ep, tp=1):
     """MemTracker's peak of a step of rank 0 of a mixture that transformers
-    shards (DistributedConfig with ep_size) in fp32, and the bytes of its
-    parameters."""
+    shards (DistributedConfig with ep_size, and tp_size) in fp32, and the bytes
+    of its parameters."""
     import torch
     import torch.distributed as dist
     from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -317,9 +317,9 @@ def own_experts(folder, batch, length, ranks, ep):
     dist.init_process_group("fake", rank=0, world_size=ranks,
                             store=FakeStore())
     dealt_evenly()
-    config = DistributedConfig(fsdp_size=ranks, ep_size=ep)
+    config = DistributedConfig(fsdp_size=ranks // tp, tp_size=tp, ep_size=ep)
     dense = torch.distributed.init_device_mesh(
-        "cpu", (1, 1, ranks, 1),
+        "cpu", (1, 1, ranks // tp, tp),
         mesh_dim_names=("pp", "dp_replicate", "fsdp", "tp"))
     experts = torch.distributed.init_device_mesh(
         "cpu", (1, 1, ranks // ep, ep),

@@ -155,6 +155,19 @@ TEST(Exchanges, MovesRowsToExperts) {
       "the ranks of 'ep' compute different samples");
 }
 
+TEST(Exchanges, MovesRowsOverSeveralAxes) {
+  Fixture dispatch =
+      rows("sharding::dispatch", {12, 4},
+           {tensor(0), tensor(2), number(12), axis("ep"), axis("tp")});
+  dispatch.plan.axes.push_back({"tp", 2});
+  EXPECT_EQ(dispatch.problem(),
+            "slot 2, i32 [2, 4], holds no ends of experts' rows of 4 ranks");
+  dispatch.function.slots[2].shape = {4, 8};
+  EXPECT_EQ(dispatch.problem(), "");
+  EXPECT_EQ(exchangeOf(dispatch.instruction)->axes,
+            (std::vector<std::string>{"ep", "tp"}));
+}
+
 /// As the fixture, started: slots 2 and on are buffers of so many elements.
 Fixture started(const char *op, std::vector<int64_t> result,
                 std::vector<int64_t> buffers, std::vector<Arg> args,

@@ -119,7 +119,7 @@ func.func private @f(%x: tensor<12xf32>) -> tensor<12xf32> {
 sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
 func.func private @f(%x: tensor<12x4xf32>, %e: tensor<2x5xi32>) -> tensor<24x4xf32> {
   // expected-error @+1 {{'sharding.dispatch' op reads ends 'tensor<2x5xi32>', expected tensor<2 x experts x i32>, of experts that 2 ranks divide}}
-  %0 = sharding.dispatch %x, %e over "ep" : (tensor<12x4xf32>, tensor<2x5xi32>) -> tensor<24x4xf32>
+  %0 = sharding.dispatch %x, %e over ["ep"] : (tensor<12x4xf32>, tensor<2x5xi32>) -> tensor<24x4xf32>
   return %0 : tensor<24x4xf32>
 }
 
@@ -128,7 +128,7 @@ func.func private @f(%x: tensor<12x4xf32>, %e: tensor<2x5xi32>) -> tensor<24x4xf
 sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
 func.func private @f(%x: tensor<12x4xf32>, %e: tensor<2x4xi32>) -> tensor<24x5xf32> {
   // expected-error @+1 {{'sharding.combine' op makes 'tensor<24x5xf32>' of 'tensor<12x4xf32>', expected 'tensor<24x4xf32>'}}
-  %0 = sharding.combine %x, %e over "ep" : (tensor<12x4xf32>, tensor<2x4xi32>) -> tensor<24x5xf32>
+  %0 = sharding.combine %x, %e over ["ep"] : (tensor<12x4xf32>, tensor<2x4xi32>) -> tensor<24x5xf32>
   return %0 : tensor<24x5xf32>
 }
 
@@ -137,7 +137,7 @@ func.func private @f(%x: tensor<12x4xf32>, %e: tensor<2x4xi32>) -> tensor<24x5xf
 sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
 func.func private @f(%x: tensor<3x4x4xf32>, %e: tensor<2x4xi32>) -> tensor<24x4xf32> {
   // expected-error @+1 {{'sharding.dispatch' op moves rows of 'tensor<3x4x4xf32>', expected [rows, features]}}
-  %0 = sharding.dispatch %x, %e over "ep" : (tensor<3x4x4xf32>, tensor<2x4xi32>) -> tensor<24x4xf32>
+  %0 = sharding.dispatch %x, %e over ["ep"] : (tensor<3x4x4xf32>, tensor<2x4xi32>) -> tensor<24x4xf32>
   return %0 : tensor<24x4xf32>
 }
 
@@ -146,7 +146,7 @@ func.func private @f(%x: tensor<3x4x4xf32>, %e: tensor<2x4xi32>) -> tensor<24x4x
 sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
 func.func private @f(%e: tensor<2x4xi32>) -> tensor<2xi32> {
   // expected-error @+1 {{'sharding.expert_ends' op has a place for 0 rows, expected at least 1}}
-  %0 = sharding.expert_ends %e rows 0 over "ep" : (tensor<2x4xi32>) -> tensor<2xi32>
+  %0 = sharding.expert_ends %e rows 0 over ["ep"] : (tensor<2x4xi32>) -> tensor<2xi32>
   return %0 : tensor<2xi32>
 }
 
@@ -155,6 +155,6 @@ func.func private @f(%e: tensor<2x4xi32>) -> tensor<2xi32> {
 sharding.mesh @mesh [#sharding.axis<"ep" = 2>]
 func.func private @f(%e: tensor<2x4xi32>) -> tensor<4xi32> {
   // expected-error @+1 {{'sharding.expert_ends' op makes 'tensor<4xi32>' of 'tensor<2x4xi32>', expected 'tensor<2xi32>'}}
-  %0 = sharding.expert_ends %e rows 8 over "ep" : (tensor<2x4xi32>) -> tensor<4xi32>
+  %0 = sharding.expert_ends %e rows 8 over ["ep"] : (tensor<2x4xi32>) -> tensor<4xi32>
   return %0 : tensor<4xi32>
 }

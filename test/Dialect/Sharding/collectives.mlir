@@ -39,11 +39,11 @@ func.func private @standing(%b: tensor<16xf32>) -> (tensor<16xf32>, tensor<i64>)
 
 // CHECK-LABEL: @rows
 func.func private @rows(%x: tensor<12x16xf32>, %e: tensor<4x8xi32>) -> (tensor<12x16xf32>, tensor<2xi32>) {
-  // CHECK: sharding.expert_ends %{{.*}} rows 24 over "tp" : (tensor<4x8xi32>) -> tensor<2xi32>
-  %0 = sharding.expert_ends %e rows 24 over "tp" : (tensor<4x8xi32>) -> tensor<2xi32>
-  // CHECK: sharding.dispatch %{{.*}}, %{{.*}} over "tp" : (tensor<12x16xf32>, tensor<4x8xi32>) -> tensor<24x16xf32>
-  %1 = sharding.dispatch %x, %e over "tp" : (tensor<12x16xf32>, tensor<4x8xi32>) -> tensor<24x16xf32>
-  // CHECK: sharding.combine %{{.*}}, %{{.*}} over "tp" : (tensor<24x16xf32>, tensor<4x8xi32>) -> tensor<12x16xf32>
-  %2 = sharding.combine %1, %e over "tp" : (tensor<24x16xf32>, tensor<4x8xi32>) -> tensor<12x16xf32>
+  // CHECK: sharding.expert_ends %{{.*}} rows 24 over ["tp"] : (tensor<4x8xi32>) -> tensor<2xi32>
+  %0 = sharding.expert_ends %e rows 24 over ["tp"] : (tensor<4x8xi32>) -> tensor<2xi32>
+  // CHECK: sharding.dispatch %{{.*}}, %{{.*}} over ["tp"] : (tensor<12x16xf32>, tensor<4x8xi32>) -> tensor<24x16xf32>
+  %1 = sharding.dispatch %x, %e over ["tp"] : (tensor<12x16xf32>, tensor<4x8xi32>) -> tensor<24x16xf32>
+  // CHECK: sharding.combine %{{.*}}, %{{.*}} over ["tp"] : (tensor<24x16xf32>, tensor<4x8xi32>) -> tensor<12x16xf32>
+  %2 = sharding.combine %1, %e over ["tp"] : (tensor<24x16xf32>, tensor<4x8xi32>) -> tensor<12x16xf32>
   return %2, %0 : tensor<12x16xf32>, tensor<2xi32>
 }

@@ -171,6 +171,13 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   return true;
 }
 
+/// Who shares a layer's experts: transformers' ep_size counts tp_size too.
+static int64_t ranksOfExperts(const PlanInputs &inputs) {
+  const auto &own = *inputs.job.script.ownShards;
+  return own ? own->experts
+             : inputs.job.accelerate.mesh->size(plan::expertAxis);
+}
+
 /// Refuses what is not planned of ranks that share experts; false where
 /// something is.
 static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
@@ -194,15 +201,25 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const int64_t experts = llama     ? llama->mixture.experts
                           : decoder ? decoder->decoder.mixture.experts
                                     : 0,
-                ranks = mesh->size(plan::expertAxis);
+                ranks = ranksOfExperts(inputs);
   if (decoder && decoder->decoder.mixture.clamped)
     return refuse("of experts with biases", "leave ep at 1");
+  // tp's ranks are among transformers': each takes a part of the tokens.
+  const plan::Job &training = inputs.training;
+  const int64_t tokens = training.microBatch * training.sequenceLength,
+                tensor = mesh->size("tp");
+  if (*inputs.job.script.ownShards && tokens % tensor != 0)
+    return refuse("of " + std::to_string(tokens) +
+                      " tokens a micro-batch, which " + std::to_string(tensor) +
+                      " ranks of tp_size take in parts of different sizes,",
+                  "choose sizes of which tp_size divides the tokens");
   if (experts > 0 && experts % ranks == 0)
     return true;
   engine.report(diagnosticAt(
       mesh, Severity::Error, "invalid-value",
       experts ? std::to_string(experts) + " experts cannot be divided among " +
-                    std::to_string(ranks) + " ranks of ep"
+                    std::to_string(ranks) + " ranks of ep" +
+                    (*inputs.job.script.ownShards ? "_size" : "")
               : "the model has no experts that the ranks of ep could share",
       experts ? "write a divisor of " + std::to_string(experts)
               : "leave ep out; dp_shard shards all parameters"));
@@ -272,7 +289,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                                           "invalid-value", needs, fix));
   }
   const Setting<double> &imbalance = inputs.job.expertImbalance;
-  if (mesh->size(plan::expertAxis) <= 1) {
+  if (ranksOfExperts(inputs) <= 1) {
     if (imbalance.written())
       engine.report(
           diagnosticAt(imbalance, Severity::Error, "invalid-value",
