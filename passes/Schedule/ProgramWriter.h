@@ -162,6 +162,12 @@ private:
   static IssueOptions issueOf(const WriteOptions &options, const Slot &slot) {
     IssueOptions result = options.issue;
     result.clip &= slot.chunk == 0;
+    // The stage before waits for the last gradient, which updates would delay.
+    // Without them all gradients are held until the end, as they are in each
+    // micro-batch but the first. A split backward sends before it updates.
+    if (slot.stage > 0 && options.chunks == 1 && options.accumulation > 1 &&
+        !result.splitBackward)
+      result.updateInline = false;
     return result;
   }
   /// The number of the slot's chunk as the model goes through them.

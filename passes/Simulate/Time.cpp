@@ -186,7 +186,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     drive.emplace(std::move(records), plan.offload.disk,
                   diskBuffers(plan, program.stage));
   }
-  double update = -1;
+  double update = -1, updating = 0;
+  bool besideBackward = false;
   auto updates = [&](double since) {
     if (update < 0)
       update = since;
@@ -200,6 +201,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     case ProgramInstructionKind::Free:
       break;
     case ProgramInstructionKind::Call:
+      besideBackward |= update >= 0;
       work(functions[instruction.function]);
       // What the function's operators wait for.
       compute += exchanges[instruction.function];
@@ -237,6 +239,8 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       }
       updates(compute);
       work(units[instruction.unit].update);
+      updating +=
+          units[instruction.unit].update + units[instruction.unit].updateWire;
       // Sums that the update itself waits for.
       compute += units[instruction.unit].updateWire;
       result.exposedSeconds += units[instruction.unit].updateWire;
@@ -326,7 +330,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
   }
   result.seconds = *std::max_element(clock.begin(), clock.end());
   if (update >= 0)
-    result.updateSeconds = result.seconds - update;
+    result.updateSeconds = besideBackward ? updating : result.seconds - update;
   result.exposedSeconds += result.seconds - compute;
   return result;
 }

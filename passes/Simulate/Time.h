@@ -36,7 +36,9 @@ struct ProgramTime {
   double forwardSeconds = 0;  // of a stage: to the end of its forward
   double inputSeconds = 0;    // of a stage: to the end of its backward, or of
                               // that of inputs where it is split
-  double updateSeconds = 0;   // from the norm, or the first update, on
+  /// From the norm, or the first update, on; of updates beside the backward
+  /// what they take themselves.
+  double updateSeconds = 0;
   std::vector<TimelineEvent> events; // by instruction, on request
 };
 
