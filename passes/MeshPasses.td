@@ -128,7 +128,9 @@ def FoldCollectivesPass : Pass<"fold-collectives", "::mlir::ModuleOp"> {
     what was gathered (along another dimension: an all-to-all), a gather of a
     slice is what was sliced. Equal collectives of one value are one, and so
     are two sums that are added, and the gathers of a matrix and of its
-    transpose. A slice moves before the view of a sum that it slices.
+    transpose. A slice moves before the view of a sum that it slices. Under
+    torch's autograd the one head of keys that a rank has is repeated by a view,
+    where several heads are copied.
   }];
   let dependentDialects = ["::accel::sharding::ShardingDialect",
                            "::accel::aten::AtenDialect"];

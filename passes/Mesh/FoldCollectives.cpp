@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Frameworks/JobFramework.h"
 
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Pass/Pass.h"
@@ -238,6 +239,33 @@ struct UndoneExchange : OpRewritePattern<AllToAllOp> {
   }
 };
 
+/// Keys that are repeated for the heads that read them are copied by a reshape
+/// unless the rank has one head of keys, which a view can repeat
+/// (repeat_kv of transformers).
+struct CopyOfOneHead : OpRewritePattern<aten::CloneOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(aten::CloneOp copy,
+                                PatternRewriter &rewriter) const override {
+    auto repeated = copy.getSelf().getDefiningOp<aten::ExpandOp>();
+    auto apart = repeated
+                     ? repeated.getSelf().getDefiningOp<aten::UnsqueezeOp>()
+                     : aten::UnsqueezeOp();
+    const auto dim = apart ? static_cast<int64_t>(apart.getDim()) : 0;
+    auto type = cast<RankedTensorType>(copy.getType());
+    if (dim < 1 || type.getDimSize(dim - 1) != 1)
+      return failure();
+    SmallVector<int64_t> merged(type.getShape());
+    merged.erase(merged.begin() + dim - 1);
+    if (!llvm::all_of(copy->getUsers(), [&](Operation *user) {
+          auto view = dyn_cast<aten::ViewOp>(user);
+          return view && view.getSize() == ArrayRef<int64_t>(merged);
+        }))
+      return failure();
+    rewriter.replaceOp(copy, repeated.getResult());
+    return success();
+  }
+};
+
 /// A view that is made to be exchanged.
 bool isExchanged(Operation &op) {
   return isa<aten::TransposeIntOp>(op) &&
@@ -274,6 +302,9 @@ struct FoldCollectivesPass
     patterns.add<ScatterSum, SumOfSums, SumOfScatters, GatherTransposed,
                  SliceGathered, SliceBelowView, GatherSlice, UndoneExchange>(
         &getContext());
+    // accel-run computes what the functions say.
+    if (frameworkOf(getOperation()).eager())
+      patterns.add<CopyOfOneHead>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
     getOperation().walk([&](Block *block) { mergeEqual(*block, rewriter); });

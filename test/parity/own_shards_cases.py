@@ -77,6 +77,8 @@ CASES = [
     ("experts-some-layers", experts_case(4, 2, "even-qwen3-moe")),
     ("experts-in-tp", experts_case(4, 2, "even-qwen3-moe", tp=2)),
     ("experts-beyond-tp", experts_case(8, 4, "even-qwen3-moe", tp=2)),
+    # One head of keys a rank, repeated for a mask.
+    ("experts-masked-tp", experts_case(4, 2, "even-mixtral", tp=2)),
     ("experts-whole-tp", experts_case(4, 4, "even-qwen3-moe", tp=2)),
     ("without-policy", own_shards_case(4, False)),
     ("policy", own_shards_case(4, True)),
