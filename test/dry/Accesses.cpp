@@ -42,7 +42,8 @@ struct Call {
   // Nodes of autograd's engine and composites may be around it, and save its
   // results.
   bool outermost = false;
-  std::vector<c10::IValue> arguments; // of that one
+  /// Of that one, and of operators whose result's size depends on values.
+  std::vector<c10::IValue> arguments;
   std::vector<Range> reads, writes;
   int launches = 0;
   Actor stream = host;
@@ -117,7 +118,7 @@ void addRanges(const at::RecordFunction &function, Call &call) {
       DryGpu::get().warn(problem);
     }
   }
-  if (call.outermost)
+  if (call.outermost || sizeDependsOnValues(call.name))
     call.arguments.assign(inputs.begin(), inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const c10::AliasInfo *alias = schema && i < schema->arguments().size()
@@ -278,6 +279,17 @@ bool computesValues(size_t bytes) { return bytes <= bytesWithValues(); }
 
 const std::string &currentOperator() {
   return calls.empty() ? none : calls.back().text;
+}
+
+std::optional<int64_t> countForHost() {
+  const auto call =
+      std::find_if(calls.rbegin(), calls.rend(), [](const Call &call) {
+        return sizeDependsOnValues(call.name);
+      });
+  if (call == calls.rend() || call->arguments.empty() ||
+      !haveValues(call->arguments))
+    return std::nullopt;
+  return resultSize(call->name, call->arguments);
 }
 
 void attachAccesses(Actor stream) {

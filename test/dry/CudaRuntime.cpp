@@ -318,6 +318,10 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes,
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes,
                             cudaMemcpyKind, cudaStream_t stream) {
   Lock lock(gpu().mutex);
+  if (const bool number = bytes == sizeof(int32_t) || bytes == sizeof(int64_t);
+      number && gpu().isDevice(from) && !gpu().isDevice(to))
+    if (const std::optional<int64_t> count = countForHost())
+      std::memcpy(const_cast<void *>(from), &*count, bytes);
   gpu().copy(to, from, bytes, stream);
   return cudaSuccess;
 }

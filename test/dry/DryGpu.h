@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -154,6 +155,9 @@ extern thread_local bool threadQueues;
 void attachAccesses(Actor stream);
 /// Its name, or "".
 const std::string &currentOperator();
+/// What its kernel has counted for the host, if its result's size depends on
+/// values.
+std::optional<int64_t> countForHost();
 /// Values of every operator are computed.
 bool computesValues();
 /// Values of tensors of at most so many bytes are.

@@ -277,7 +277,13 @@ const std::map<std::string, Compute> &equivalents() {
       {"aten::to",
        [](const Values &in, const Values &out) { put(out[0], tensor(in, 0)); }},
       {"aten::_to_copy",
-       [](const Values &in, const Values &out) { put(out[0], tensor(in, 0)); }},
+       [](const Values &in, const Values &out) {
+         const at::Tensor to = out[0].toTensor(), from = tensor(in, 0);
+         // It is made contiguous first, by a kernel.
+         if (!to.is_cuda() && !to.is_pinned() && !from.is_contiguous())
+           at::Tensor(to).copy_(from);
+         put(out[0], from);
+       }},
       // Their bytes have been copied.
       {"aten::item", [](const Values &, const Values &) {}},
       {"aten::_local_scalar_dense", [](const Values &, const Values &) {}}};
@@ -338,6 +344,23 @@ void computeOnHost(const c10::OperatorName &name, const Values &arguments,
         put(to[k], from[k]);
     }
   }
+}
+
+bool sizeDependsOnValues(const c10::OperatorName &name) {
+  return name.name == "aten::nonzero" ||
+         name.name == "aten::unique_consecutive" ||
+         (name.name == "aten::repeat_interleave" &&
+          name.overload_name == "Tensor");
+}
+
+int64_t resultSize(const c10::OperatorName &name, const Values &arguments) {
+  Unobserved own;
+  const at::Tensor values = onHost(arguments[0].toTensor());
+  if (name.name == "aten::nonzero")
+    return at::nonzero(values).size(0);
+  if (name.name == "aten::repeat_interleave")
+    return values.sum().item<int64_t>();
+  return std::get<0>(at::unique_consecutive(values)).size(0);
 }
 
 } // namespace accel::dry

@@ -32,6 +32,13 @@ void computeOnHost(const c10::OperatorName &name,
                    const std::vector<c10::IValue> &arguments,
                    const std::vector<c10::IValue> &results);
 
+/// True of operators that read on the host how large their result is, which a
+/// kernel has counted: `nonzero`, `unique_consecutive`, `repeat_interleave`.
+bool sizeDependsOnValues(const c10::OperatorName &name);
+/// What that kernel would have counted.
+int64_t resultSize(const c10::OperatorName &name,
+                   const std::vector<c10::IValue> &arguments);
+
 } // namespace accel::dry
 
 #endif // ACCEL_TEST_DRY_VALUES_H
