@@ -44,6 +44,8 @@ Value accel::huggingface::activate(FunctionWriter &f, Activation activation,
     return f.op<GeluOp>(x, "none");
   case Activation::GeluTanh:
     return f.op<GeluOp>(x, "tanh");
+  case Activation::QuickGelu:
+    return f.op<MulTensorOp>(x, f.op<SigmoidOp>(f.op<MulScalarOp>(x, 1.702)));
   case Activation::Relu:
     return f.op<ReluOp>(x);
   case Activation::Relu2:

@@ -19,6 +19,7 @@ constexpr ActivationName activations[] = {
     {"gelu_fast", Activation::GeluFast, "FastGELUActivation"},
     {"gelu", Activation::Gelu, "GELUActivation"},
     {"gelu_pytorch_tanh", Activation::GeluTanh, "GELUTanh"},
+    {"quick_gelu", Activation::QuickGelu, "QuickGELUActivation"},
     {"relu", Activation::Relu, "ReLU"},
     {"relu2", Activation::Relu2, "ReLUSquaredActivation"},
     {"silu", Activation::Silu, "SiLUActivation"},

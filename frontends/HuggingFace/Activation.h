@@ -16,7 +16,8 @@ enum class Activation {
   GeluNew,  // by tanh, from its parts
   GeluFast, // the same, multiplied in another order
   Gelu,
-  GeluTanh, // by tanh, as one kernel
+  GeluTanh,  // by tanh, as one kernel
+  QuickGelu, // x sigmoid(1.702 x)
   Relu,
   Relu2, // squared
   Silu,

@@ -7,6 +7,7 @@
 #include "frontends/HuggingFace/Activate.h"
 #include "frontends/HuggingFace/BuildMixture.h"
 #include "frontends/HuggingFace/BuildModel.h"
+#include "frontends/HuggingFace/BuildTower.h"
 #include "frontends/HuggingFace/DecoderParts.h"
 #include "frontends/HuggingFace/RopeTables.h"
 #include "frontends/HuggingFace/TokenPredictors.h"
@@ -483,9 +484,11 @@ static std::vector<DecoderLayerKind> kindsOf(const Decoder &decoder,
 void accel::huggingface::buildSegments(OpBuilder &builder,
                                        const Decoder &decoder,
                                        const ModelInfo &info,
-                                       const BuildOptions &options) {
+                                       const BuildOptions &options,
+                                       const Tower *tower) {
   DecoderForward segments(builder, decoder, info, options);
   auto embedding = segments.embedding();
+  ImageReader images(builder, tower, options);
   std::vector<DecoderLayerKind> kinds =
       kindsOf(decoder, options.sequenceLength);
   // Functions by rope and by kind, in order of first use.
@@ -528,12 +531,13 @@ void accel::huggingface::buildSegments(OpBuilder &builder,
   }
   auto head = segments.head();
 
-  GraphWriter graph(builder, options, info.buffers);
+  GraphWriter graph(builder, options, info.buffers, images.inputs());
   llvm::SmallVector<Value> embedded{graph.inputIds()};
   if (segments.embedsPositions())
     embedded.push_back(graph.input(positionsInput));
   Value hidden =
       graph.call(embedding, embedded, segments.embeddingPath()).front();
+  hidden = images.read(graph, hidden);
   llvm::SmallVector<llvm::SmallVector<Value>> positions;
   for (mlir::func::FuncOp function : rotary)
     positions.push_back(

@@ -106,7 +106,8 @@ static void build(OpBuilder &builder, const LlamaConfig &config,
 }
 static void build(OpBuilder &builder, const DecoderConfig &config,
                   const ModelInfo &info, const BuildOptions &options) {
-  buildSegments(builder, config.decoder, info, options);
+  buildSegments(builder, config.decoder, info, options,
+                config.tower ? &*config.tower : nullptr);
 }
 template <typename Config>
 static void build(OpBuilder &builder, const Config &config, const ModelInfo &,
@@ -213,12 +214,14 @@ bool BuildOptions::hasDocuments() const { return inputs.count(positionsInput); }
 /// What decoders read.
 static llvm::SmallVector<GraphWriter::Input>
 decoderInputs(OpBuilder &builder, const BuildOptions &options,
-              const std::vector<BufferInfo> &buffers) {
+              const std::vector<BufferInfo> &buffers,
+              llvm::ArrayRef<GraphWriter::Input> images) {
   const mlir::RankedTensorType type = tokensType(builder, options);
   llvm::SmallVector<GraphWriter::Input> inputs = {{"input_ids", type},
                                                   {"labels", type}};
   if (options.hasDocuments())
     inputs.push_back({positionsInput, type});
+  inputs.append(images.begin(), images.end());
   for (const BufferInfo &buffer : buffers)
     inputs.push_back({buffer.fqn, mlir::RankedTensorType::get(
                                       buffer.shape, builder.getF32Type())});
@@ -226,8 +229,9 @@ decoderInputs(OpBuilder &builder, const BuildOptions &options,
 }
 
 GraphWriter::GraphWriter(OpBuilder &outer, const BuildOptions &options,
-                         const std::vector<BufferInfo> &buffers)
-    : GraphWriter(outer, decoderInputs(outer, options, buffers)) {}
+                         const std::vector<BufferInfo> &buffers,
+                         llvm::ArrayRef<Input> images)
+    : GraphWriter(outer, decoderInputs(outer, options, buffers, images)) {}
 
 GraphWriter::GraphWriter(OpBuilder &outer, llvm::ArrayRef<Input> batch)
     : builder(outer) {

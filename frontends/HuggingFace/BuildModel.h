@@ -36,6 +36,8 @@ struct BuildOptions {
   std::set<std::string> inputs;
   /// Attention is transformers' eager_attention_forward, not a kernel.
   bool eagerAttention = false;
+  /// Of each sample, for a model with a tower; nothing: text alone.
+  std::optional<Images> images;
   /// Samples hold several documents, which do not see each other.
   bool hasDocuments() const;
 };
@@ -56,10 +58,12 @@ void addModel(mlir::OpBuilder &builder, mlir::ModuleOp module,
 class GraphWriter {
 public:
   /// The batch is `input_ids` and `labels`, [micro-batch, sequence] int64, and
-  /// positions where samples hold documents; behind it the buffers.
-  GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options,
-              const std::vector<BufferInfo> &buffers = {});
+  /// positions where samples hold documents, and `images`; behind it the
+  /// buffers.
   using Input = std::pair<llvm::StringRef, mlir::RankedTensorType>;
+  GraphWriter(mlir::OpBuilder &builder, const BuildOptions &options,
+              const std::vector<BufferInfo> &buffers = {},
+              llvm::ArrayRef<Input> images = {});
   GraphWriter(mlir::OpBuilder &builder, llvm::ArrayRef<Input> batch);
   mlir::Value inputIds() const { return input("input_ids"); }
   mlir::Value labels() const { return input("labels"); }
@@ -85,8 +89,10 @@ mlir::func::FuncOp attentionMask(mlir::OpBuilder &builder, llvm::StringRef path,
                                  int64_t window = 0, bool ordered = false);
 
 /// The segment functions and the graph of one family.
+/// `tower` is read where the options have images.
 void buildSegments(mlir::OpBuilder &builder, const Decoder &decoder,
-                   const ModelInfo &info, const BuildOptions &options);
+                   const ModelInfo &info, const BuildOptions &options,
+                   const Tower *tower = nullptr);
 void buildSegments(mlir::OpBuilder &builder, const Gpt2Config &config,
                    const BuildOptions &options);
 void buildSegments(mlir::OpBuilder &builder, const BertConfig &config,

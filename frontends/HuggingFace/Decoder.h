@@ -18,6 +18,7 @@
 #include "frontends/HuggingFace/Mixture.h"
 #include "frontends/HuggingFace/ModelInfo.h"
 #include "frontends/HuggingFace/Rope.h"
+#include "frontends/HuggingFace/Tower.h"
 
 #include <optional>
 
@@ -198,6 +199,7 @@ struct DecoderConfig {
   ModelInfo info;
   int64_t vocabSize = 0, maxPositions = 0;
   std::optional<plan::DType> dtype; // of the checkpoint, if config.json tells
+  std::optional<Tower> tower;       // whose images plans count
 };
 
 /// True for a model_type that `readDecoder` knows.

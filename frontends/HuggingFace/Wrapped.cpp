@@ -276,6 +276,9 @@ accel::huggingface::readWrapped(const std::string &modelType,
   if (!tree || json.failed())
     return std::nullopt;
   tree->modelType = modelType;
+  config->tower = readTower(modelType, json);
+  if (json.failed())
+    return std::nullopt;
   numbers.layers = std::max<int64_t>(
       1, std::count_if(tree->modules.begin(), tree->modules.end(),
                        [](const TreeModule &module) {

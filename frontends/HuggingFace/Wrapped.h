@@ -8,7 +8,8 @@
 // (`text_config`), a tower that reads images (`vision_config`) and a projector
 // between them. Trained on text: without pixel_values only the language model
 // runs (Gemma3Model.forward of transformers 5.23), and the others' parameters
-// are loaded, sharded and stored, but no function reads them.
+// are loaded, sharded and stored, but no function reads them. Some are planned
+// with images too (Tower.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_WRAPPED_H

@@ -139,11 +139,29 @@ def build(here, device):
     return spec, arguments, model
 
 
-def tokens(sequence, vocabulary):
-    """A dataset of random ones."""
+def pictures(config, images, draw):
+    """What a model's processor makes of the images of a sample, and the tokens that
+    each takes."""
     import torch
+    high, wide = images["size"]
+    vision = config.vision_config
+    if config.model_type == "llava":
+        values = torch.rand(images["count"], 3, high, wide, generator=draw)
+        return {"pixel_values": values}, (high // vision.patch_size) ** 2
+    patch = vision.patch_size
+    grid = torch.tensor([[1, high // patch, wide // patch]] * images["count"])
+    rows = int(grid.prod(-1).sum())
+    width = 3 * vision.temporal_patch_size * patch * patch
+    return ({"pixel_values": torch.rand(rows, width, generator=draw), "image_grid_thw": grid},
+            rows // images["count"] // vision.spatial_merge_size ** 2)
 
-    class Tokens(torch.utils.data.Dataset):
+
+def samples(sequence, config, images=None):
+    """A dataset of random tokens, and images between them."""
+    import torch
+    vocabulary = config.get_text_config().vocab_size
+
+    class Samples(torch.utils.data.Dataset):
         def __len__(self):
             return 4096
 
@@ -151,9 +169,34 @@ def tokens(sequence, vocabulary):
             draw = torch.Generator().manual_seed(i)
             ids = torch.randint(0, min(50000, vocabulary), (sequence,),
                                 generator=draw)
-            return {"input_ids": ids, "labels": ids}
+            if not images:
+                return {"input_ids": ids, "labels": ids}
+            ids[ids == config.image_token_id] = 0
+            inputs, taken = pictures(config, images, draw)
+            labels = ids.clone()
+            for image in range(images["count"]):
+                begin = 1 + image * (taken + 1)  # behind a token of text
+                ids[begin:begin + taken] = config.image_token_id
+            labels[ids == config.image_token_id] = -100
+            if "image_grid_thw" in inputs:
+                inputs["mm_token_type_ids"] = (ids == config.image_token_id).long()
+            return {"input_ids": ids, "labels": labels, **inputs}
 
-    return Tokens()
+    return Samples()
+
+
+def collate(rows):
+    """transformers' default_data_collator; images are of no sample, but one after the
+    other, as processors return them."""
+    import torch
+    import transformers
+    apart = ("pixel_values", "image_grid_thw")
+    batch = transformers.default_data_collator(
+        [{k: v for k, v in row.items() if k not in apart} for row in rows])
+    for key in apart:
+        if key in rows[0]:
+            batch[key] = torch.cat([row[key] for row in rows])
+    return batch
 
 
 class Profile:
@@ -222,9 +265,8 @@ def train(here, profiled=False):
     torch.cuda.reset_peak_memory_stats()
     trainer = transformers.Trainer(
         model=model, args=arguments,
-        train_dataset=tokens(spec["sequence"], model.config.get_text_config().vocab_size),
-        callbacks=[Clock()],
-        data_collator=transformers.default_data_collator)
+        train_dataset=samples(spec["sequence"], model.config, spec.get("images")),
+        callbacks=[Clock()], data_collator=collate)
     trainer.train()
     if profile:
         return profile.result()
@@ -326,6 +368,9 @@ def predicted(folder, name, binary, target, spec=None, torch=None):
         command += ["--adapter", os.path.join(here, "adapter")]
     if spec["attention"]:
         command += ["--attn", spec["attention"]]
+    if spec.get("images"):
+        command += ["--images-per-sample", str(spec["images"]["count"]),
+                    "--image-size", "{}x{}".format(*spec["images"]["size"])]
     if spec["quantize"]:
         command += ["--quantize", spec["quantize"]]
     done = subprocess.run(command, capture_output=True, text=True,

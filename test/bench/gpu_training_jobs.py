@@ -253,14 +253,51 @@ QWEN2_MOE_6 = {
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 LINEARS = [*ATTENTION, "gate_proj", "up_proj", "down_proj"]
 
+# llava-hf/llava-1.5-7b-hf and Qwen/Qwen2.5-VL-3B-Instruct.
+LLAVA_7B = {
+    "architectures": ["LlavaForConditionalGeneration"], "model_type": "llava",
+    "image_token_index": 32000, "tie_word_embeddings": False,
+    "text_config": {
+        "model_type": "llama", "hidden_size": 4096, "intermediate_size": 11008,
+        "num_hidden_layers": 32, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "vocab_size": 32064, "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 4096, "tie_word_embeddings": False},
+    "vision_config": {
+        "model_type": "clip_vision_model", "hidden_size": 1024,
+        "intermediate_size": 4096, "num_hidden_layers": 24,
+        "num_attention_heads": 16, "image_size": 336, "patch_size": 14,
+        "projection_dim": 768}}
+QWEN25_VL_3B = {
+    "architectures": ["Qwen2_5_VLForConditionalGeneration"],
+    "model_type": "qwen2_5_vl", "hidden_size": 2048,
+    "intermediate_size": 11008, "num_hidden_layers": 36,
+    "num_attention_heads": 16, "num_key_value_heads": 2, "vocab_size": 151936,
+    "tie_word_embeddings": True, "max_position_embeddings": 128000,
+    "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "hidden_act": "silu",
+    "image_token_id": 151655, "video_token_id": 151656,
+    "vision_start_token_id": 151652,
+    "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+    "vision_config": {
+        "model_type": "qwen2_5_vl", "depth": 32, "hidden_size": 1280,
+        "num_heads": 16, "intermediate_size": 3420, "out_hidden_size": 2048,
+        "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
+        "fullatt_block_indexes": [7, 15, 23, 31]}}
+# Adapters of the language model alone.
+TEXT_ATTENTION = r".*language_model.*\.(q|k|v|o)_proj"
+
+
+def images(count, high, wide):
+    return {"count": count, "size": [high, wide]}
+
 
 def job(config, sequence, batch, precision="bf16", weights="float32",
-        lora=None, attention=None, quantize=None, adapter=None, **arguments):
+        lora=None, attention=None, quantize=None, adapter=None, images=None, **arguments):
     """`lora`: its rank and modules, and `adapter` what else PEFT is told;
-    `quantize`: the base, as --quantize says it."""
+    `quantize`: the base, as --quantize says it; `images`: of a sample, their count and
+    their rows and columns."""
     return {"config": config, "sequence": sequence, "precision": precision,
             "weights": weights, "lora": lora, "attention": attention,
-            "quantize": quantize, "adapter": adapter or {},
+            "quantize": quantize, "adapter": adapter or {}, "images": images,
             "arguments": {"per_device_train_batch_size": batch, **arguments}}
 
 
@@ -294,6 +331,17 @@ JOBS = {
     "llama8b-lora-amp": job(LLAMA_8B, 1024, 2, weights="bfloat16",
                             lora=(64, LINEARS), attention="sdpa"),
     "qwen06b-amp": job(QWEN3_06B, 4096, 2, optim="adamw_torch"),
+    "llava7b-images-lora": job(LLAVA_7B, 2048, 2, weights="bfloat16",
+                               lora=(16, TEXT_ATTENTION),
+                               images=images(2, 336, 336)),
+    "llava7b-images-ckpt": job(LLAVA_7B, 2048, 4, weights="bfloat16",
+                               gradient_checkpointing=True,
+                               images=images(1, 336, 336)),
+    "qwen3b-vl-images-bf16": job(QWEN25_VL_3B, 2048, 2, weights="bfloat16",
+                                 images=images(2, 448, 672)),
+    "qwen3b-vl-images-lora": job(QWEN25_VL_3B, 2048, 4, weights="bfloat16",
+                                 lora=(16, TEXT_ATTENTION),
+                                 images=images(2, 420, 700)),
     "qwen06b-bf16": job(QWEN3_06B, 2048, 8, weights="bfloat16"),
     "qwen15b-amp-ckpt": job(QWEN2_15B, 2048, 8, gradient_checkpointing=True),
     "qwen15b-lora": job(QWEN2_15B, 2048, 4, weights="bfloat16",

@@ -286,8 +286,11 @@ std::optional<int64_t> countForHost() {
       std::find_if(calls.rbegin(), calls.rend(), [](const Call &call) {
         return sizeDependsOnValues(call.name);
       });
-  if (call == calls.rend() || call->arguments.empty() ||
-      !haveValues(call->arguments))
+  if (call == calls.rend() || call->arguments.empty())
+    return std::nullopt;
+  // A mask that is expanded has the values of what it expands.
+  const at::Tensor values = call->arguments[0].toTensor();
+  if (!computesValues(values.storage().nbytes()))
     return std::nullopt;
   return resultSize(call->name, call->arguments);
 }

@@ -84,6 +84,7 @@ public:
     checkCompiled(inputs, engine);
     checkFp8(inputs, engine);
     checkDdp(inputs, options, engine);
+    takeImages(inputs, options, engine);
     reportTower(inputs, options, engine);
     checkInnerAxes(inputs, options, engine);
     checkLoop(inputs, options, engine);

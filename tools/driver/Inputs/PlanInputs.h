@@ -30,6 +30,7 @@ struct PlanInputs {
     return job.loadDtype.value.value_or(
         model.dtype().value_or(plan::DType::F32));
   }
+  std::optional<huggingface::Images> images; // of a sample
   std::optional<AdapterConfig> adapter;
   std::string adapterWeights;         // a file; empty: it starts fresh
   huggingface::BaseModelWeights held; // of the model, by its weights

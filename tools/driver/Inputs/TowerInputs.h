@@ -10,8 +10,12 @@
 
 namespace accel {
 
+/// Takes --images-per-sample and --image-size; reports what no plan can count.
+void takeImages(PlanInputs &inputs, const PlanOptions &options,
+                DiagnosticEngine &engine);
+
 /// Says that a model with a tower is planned on text alone, and where torch's
-/// DistributedDataParallel would stop for that.
+/// DistributedDataParallel would stop for that; with images, what they take.
 void reportTower(const PlanInputs &inputs, const PlanOptions &options,
                  DiagnosticEngine &engine);
 

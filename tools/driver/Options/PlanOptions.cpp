@@ -83,6 +83,23 @@ ValueKind<LossChunks> lossChunksValue() {
           }};
 }
 
+/// "336x336".
+ValueKind<std::pair<int64_t, int64_t>> imageSizeValue() {
+  return {"HxW",
+          [](const std::string &word, std::pair<int64_t, int64_t> &value) {
+            constexpr int64_t most = 1 << 16;
+            const size_t by = word.find('x');
+            if (by != std::string::npos &&
+                parseInteger(word.substr(0, by), value.first) &&
+                parseInteger(word.substr(by + 1), value.second) &&
+                std::min(value.first, value.second) >= 1 &&
+                std::max(value.first, value.second) <= most)
+              return std::string();
+            return std::string("expected rows and columns of pixels, such as "
+                               "336x336");
+          }};
+}
+
 /// "batch=4".
 ValueKind<std::pair<std::string, int64_t>> dimValue() {
   return {"NAME=N",
@@ -159,6 +176,14 @@ void addScriptOptions(Arguments &a, PlanOptions &o) {
       .saidByModule();
   a.option("--micro-batch", o.microBatch, countValue(),
            "sequences a rank computes at a time (default 1)")
+      .saidByModule();
+  a.option("--images-per-sample", o.imagesPerSample, countValue("N", 1, 4096),
+           "images of each sample, for a model with a tower (default: it is "
+           "trained on text); --seq-len counts their tokens")
+      .saidByModule();
+  a.option("--image-size", o.imageSize, imageSizeValue(),
+           "rows and columns of pixels of an image as the processor resizes it "
+           "(default: the size that the model asks for)")
       .saidByModule();
   a.option("--grad-accum", o.accumulation, countValue(),
            "micro-batches per optimizer step")

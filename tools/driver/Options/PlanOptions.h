@@ -68,8 +68,10 @@ struct PlanOptions {
   //===--- What the script does -------------------------------------------===//
   std::optional<int64_t> sequenceLength; // tokens
   std::optional<int64_t> microBatch;     // sequences
-  std::optional<int64_t> accumulation;   // micro-batches of a step
-  std::optional<int64_t> globalBatch;    // sequences of a step, over all ranks
+  std::optional<int64_t> imagesPerSample;
+  std::optional<std::pair<int64_t, int64_t>> imageSize; // height, width
+  std::optional<int64_t> accumulation; // micro-batches of a step
+  std::optional<int64_t> globalBatch;  // sequences of a step, over all ranks
   /// Open sizes of a .pt2, by name.
   std::vector<std::pair<std::string, int64_t>> dims;
   /// Of transformers' table; null: the job's.

@@ -153,6 +153,7 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
   build.eagerAttention = *inputs.job.script.attention == AttentionKernel::Eager;
   for (const auto &[name, path] : inputs.job.data.arrays)
     build.inputs.insert(name);
+  build.images = inputs.images;
   if (hasDocuments(inputs.job))
     build.inputs.insert(huggingface::positionsInput);
   FailureOr<OwningOpRef<mlir::ModuleOp>> module =
