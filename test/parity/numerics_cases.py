@@ -64,6 +64,34 @@ def as_published(folder):
     save_file(older, path, metadata={"format": "pt"})
 
 
+def saved(folder):
+    """All of the folder as save_pretrained of transformers writes it."""
+    load(folder).save_pretrained(folder)
+
+
+def save_again(folder):
+    harness.in_python(saved, [({}, (folder,))], folder + ".saved")
+
+
+def by_attributes(folder):
+    """Weights by the names of the model's own attributes, as its state_dict has them:
+    what merging FSDP's shards writes."""
+    from safetensors.torch import load_file, save_file
+
+    path = os.path.join(folder, "model.safetensors")
+    weights = load_file(path)
+    own = {}
+    for name, value in weights.items():
+        part, _, rest = name.partition(".")
+        if part == "visual":
+            name = "model." + name
+        elif part == "model":
+            name = "model.language_model." + rest
+        own[name] = value
+    check(any(name.startswith("model.visual.") for name in own), "no tower")
+    save_file(own, path, metadata={"format": "pt"})
+
+
 def case(config, rewrite=None, **options):
     def compare(context):
         import numpy as np
@@ -115,6 +143,9 @@ CASES = [(name, case(config)) for name, config in jobs.MODELS.items()
          if name != "wide"]
 CASES += [(name, case(config)) for name, config in jobs.TOWERS.items()]
 CASES += [("gemma3-tower-as-published", case(jobs.TOWERS["gemma3-tower"], as_published))]
+CASES += [(f"{name}-{how.__name__.replace('_', '-')}", case(jobs.TOWERS[name], how))
+          for name in ("qwen2-5-vl-tower", "qwen2-vl-tower")
+          for how in (save_again, by_attributes)]
 CASES += [
     # Attention kernels work in blocks of 512 keys and 32 to 256 queries.
     ("long-sequence", case(jobs.variant(max_position_embeddings=1024,
