@@ -1,11 +1,12 @@
-//===- BuildQwenTower.cpp - Segments of Qwen2.5-VL's tower ----------------===//
+//===- BuildQwenTower.cpp - Segments of the towers of Qwen ----------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// As modeling_qwen2_5_vl.py of transformers 5.23. The model brings patches into
-// the order of windows, and each window attends to itself by a call of its own.
+// As modeling_qwen2_vl.py and modeling_qwen2_5_vl.py of transformers 5.23. The
+// second brings patches into the order of windows, and each window, or in the
+// first each image, attends to itself by a call of its own.
 // Here windows of one size are a batch of one call, and follow each other: the
 // order of an image's windows is another, what they hold is the same.
 //
@@ -45,10 +46,12 @@ public:
         images(options.microBatch * options.images->perSample),
         patches(images * tower.patches(*options.images)),
         merged(tower.merge * tower.merge), hidden(tower.hiddenSize),
-        headDim(hidden / tower.heads), hiddenType(floats({patches, hidden})),
+        headDim(hidden / tower.heads), cuts(tower.kind == Tower::Kind::Qwen25),
+        hiddenType(floats({patches, hidden})),
         tableType(floats({patches, headDim})) {
-    for (const Tower::Windows &windows : t.windowsOf(*options.images))
-      cut.push_back({images * windows.count, windows.patches});
+    if (cuts)
+      for (const Tower::Windows &windows : t.windowsOf(*options.images))
+        cut.push_back({images * windows.count, windows.patches});
     embed = embedding();
     turn = rotary();
     for (int64_t i = 0; i < t.layers; ++i) {
@@ -79,7 +82,9 @@ public:
   }
 
 private:
-  bool isWhole(int64_t i) const { return llvm::is_contained(t.wholeLayers, i); }
+  bool isWhole(int64_t i) const {
+    return !cuts || llvm::is_contained(t.wholeLayers, i);
+  }
   RankedTensorType floats(llvm::ArrayRef<int64_t> shape) const {
     return RankedTensorType::get(shape, builder.getF32Type());
   }
@@ -93,6 +98,8 @@ private:
   }
   /// Patches, which stay with their token.
   Value byWindows(EncoderWriter &f, Value x) {
+    if (!cuts)
+      return x;
     const int64_t width = f.shape(x)[1];
     Value tokens = f.view(x, {patches / merged, merged, width});
     return f.view(reordered(f, tokens), {patches, width});
@@ -100,7 +107,7 @@ private:
 
   /// (patches [n, pixels of each], in fp32) -> hidden [n, hidden], by windows.
   mlir::func::FuncOp embedding() {
-    EncoderWriter f(builder, "Qwen2_5_VisionPatchEmbed", towerPath);
+    EncoderWriter f(builder, "VisionPatchEmbed", towerPath);
     const std::string name = "patch_embed.proj";
     const int64_t kernel[] = {t.frames, t.patchSize, t.patchSize};
     const int64_t none[] = {0, 0, 0}, one[] = {1, 1, 1};
@@ -126,7 +133,7 @@ private:
 
   /// (hidden) -> cos, sin [n, size of a head] of rows and columns, in fp32.
   mlir::func::FuncOp rotary() {
-    EncoderWriter f(builder, "Qwen2_5_VLVisionRotaryEmbedding",
+    EncoderWriter f(builder, "VisionRotaryEmbedding",
                     "model.visual.rotary_pos_emb");
     f.input(hiddenType);
     auto function = f.begin({tableType, tableType});
@@ -150,18 +157,24 @@ private:
 
   mlir::func::FuncOp layer(llvm::ArrayRef<Attended> parts,
                            llvm::StringRef suffix) {
-    const std::string name = "Qwen2_5_VLVisionBlock" + suffix.str();
+    const std::string name = "VisionBlock" + suffix.str();
     EncoderWriter f(builder, name, "model.visual.blocks.*");
     f.input(hiddenType);
     f.input(tableType);
     f.input(tableType);
-    f.param("norm1.weight", {hidden});
-    f.param("norm2.weight", {hidden});
+    declareNorm(f, "norm1");
+    declareNorm(f, "norm2");
     f.declareLinear("attn.qkv", hidden, 3 * hidden);
     f.declareLinear("attn.proj", hidden, hidden);
-    for (const char *part : {"mlp.gate_proj", "mlp.up_proj"})
-      f.declareLinear(part, hidden, t.intermediateSize);
-    f.declareLinear("mlp.down_proj", t.intermediateSize, hidden);
+    const bool gated = t.kind == Tower::Kind::Qwen25;
+    if (gated) {
+      for (const char *part : {"mlp.gate_proj", "mlp.up_proj"})
+        f.declareLinear(part, hidden, t.intermediateSize);
+      f.declareLinear("mlp.down_proj", t.intermediateSize, hidden);
+    } else {
+      f.declareLinear("mlp.fc1", hidden, t.intermediateSize);
+      f.declareLinear("mlp.fc2", t.intermediateSize, hidden);
+    }
     auto function = f.begin({hiddenType});
     f.fixType(1);
     f.fixType(2);
@@ -170,19 +183,29 @@ private:
     f.enter("");
     x = f.op<AddTensorOp>(x, mixed);
     Value rows = norm(f, x, "norm2");
-    Value gate = f.linear(rows, "mlp.gate_proj");
-    f.enter("mlp.act_fn");
-    gate = activate(f, t.activation, gate);
-    Value up = f.linear(rows, "mlp.up_proj");
-    f.enter("mlp");
-    Value inner = f.op<MulTensorOp>(gate, up);
-    Value fed = f.linear(inner, "mlp.down_proj");
+    Value inner = f.linear(rows, gated ? "mlp.gate_proj" : "mlp.fc1");
+    f.enter(gated ? "mlp.act_fn" : "mlp.act");
+    inner = activate(f, t.activation, inner);
+    if (gated) {
+      Value up = f.linear(rows, "mlp.up_proj");
+      f.enter("mlp");
+      inner = f.op<MulTensorOp>(inner, up);
+    }
+    Value fed = f.linear(inner, gated ? "mlp.down_proj" : "mlp.fc2");
     f.enter("");
     f.end(f.op<AddTensorOp>(x, fed));
     return function;
   }
 
+  void declareNorm(EncoderWriter &f, const std::string &module) {
+    if (t.kind == Tower::Kind::Qwen2)
+      f.declareNorm(module, hidden);
+    else
+      f.param(module + ".weight", {hidden});
+  }
   Value norm(EncoderWriter &f, Value x, const std::string &module) {
+    if (t.kind == Tower::Kind::Qwen2)
+      return f.norm(x, module, t.normEps);
     f.enter(module);
     return f.op<RmsNormOp>(x, f.param(module + ".weight"), f.number(t.normEps),
                            f.unit(false), f.unit(false));
@@ -245,10 +268,10 @@ private:
 
   /// (hidden) -> features [tokens, outputSize], in the order of the image.
   mlir::func::FuncOp merger() {
-    EncoderWriter f(builder, "Qwen2_5_VLPatchMerger", towerPath);
+    EncoderWriter f(builder, "VisionPatchMerger", towerPath);
     const int64_t tokens = patches / merged, width = merged * hidden;
     f.input(hiddenType);
-    f.param("merger.ln_q.weight", {hidden});
+    declareNorm(f, "merger.ln_q");
     f.declareLinear("merger.mlp.0", width, width);
     f.declareLinear("merger.mlp.2", width, t.outputSize);
     auto function = f.begin({floats({tokens, t.outputSize})});
@@ -259,13 +282,14 @@ private:
     x = f.linear(x, "merger.mlp.2");
     f.enter("");
     // In order, and features of single images joined again.
-    f.end(f.contiguous(reordered(f, x)));
+    f.end(f.contiguous(cuts ? reordered(f, x) : x));
     return function;
   }
 
   OpBuilder &builder;
   const Tower &t;
   int64_t images, patches, merged, hidden, headDim;
+  bool cuts; // images into windows
   RankedTensorType hiddenType, tableType;
   llvm::SmallVector<Attended> cut; // of all images
   mlir::func::FuncOp embed, turn, whole, windowed, project;
@@ -274,7 +298,7 @@ private:
 } // namespace
 
 std::unique_ptr<TowerSegments>
-accel::huggingface::buildQwen25(OpBuilder &builder, const Tower &tower,
-                                const BuildOptions &options) {
+accel::huggingface::buildQwen(OpBuilder &builder, const Tower &tower,
+                              const BuildOptions &options) {
   return std::make_unique<QwenSegments>(builder, tower, options);
 }

@@ -45,7 +45,7 @@ ImageReader::ImageReader(OpBuilder &builder, const Tower *tower,
     return;
   this->tower = tower->kind == Tower::Kind::Clip
                     ? buildClip(builder, *tower, options)
-                    : buildQwen25(builder, *tower, options);
+                    : buildQwen(builder, *tower, options);
   merge = mergedFeatures(builder, *tower, options);
 }
 

@@ -28,10 +28,10 @@ public:
 std::unique_ptr<TowerSegments> buildClip(mlir::OpBuilder &builder,
                                          const Tower &tower,
                                          const BuildOptions &options);
-/// Qwen2.5-VL's (BuildQwenTower.cpp).
-std::unique_ptr<TowerSegments> buildQwen25(mlir::OpBuilder &builder,
-                                           const Tower &tower,
-                                           const BuildOptions &options);
+/// Qwen2-VL's and Qwen2.5-VL's (BuildQwenTower.cpp).
+std::unique_ptr<TowerSegments> buildQwen(mlir::OpBuilder &builder,
+                                         const Tower &tower,
+                                         const BuildOptions &options);
 
 /// A tower beside a language model, and what puts its features among the
 /// embedded tokens; nothing where the options have no images.

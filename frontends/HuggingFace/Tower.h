@@ -6,9 +6,10 @@
 //
 // What plans need to know of a tower that is trained with images. Of LLaVA's
 // (CLIP) every image is as large as config.json says, and its features are
-// those of one of the layers. Qwen2.5-VL's reads images of any size, in windows
-// but for some of its layers, and joins neighbouring patches to a token. Images
-// are what the processor makes of them: it has resized them already.
+// those of one of the layers. Qwen's read images of any size and join
+// neighbouring patches to a token; Qwen2.5-VL's in windows but for some of its
+// layers. Images are what the processor makes of them: it has resized them
+// already.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_TOWER_H
@@ -34,7 +35,7 @@ struct Images {
 };
 
 struct Tower {
-  enum class Kind { Clip, Qwen25 } kind = Kind::Clip;
+  enum class Kind { Clip, Qwen2, Qwen25 } kind = Kind::Clip;
   int64_t hiddenSize = 0, intermediateSize = 0, heads = 1, channels = 3;
   int64_t patchSize = 1; // pixels
   int64_t layers = 0;
@@ -53,7 +54,7 @@ struct Tower {
   Activation projector = Activation::Gelu;
   bool projectorBias = true;
 
-  // Qwen2.5-VL.
+  // Qwen2-VL, and what Qwen2.5-VL has more: windows.
   int64_t frames = 2;               // that a patch has (temporal_patch_size)
   int64_t merge = 2;                // patches of a token, in each direction
   int64_t window = 4;               // tokens of a window, in each direction

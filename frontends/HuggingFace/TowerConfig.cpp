@@ -72,12 +72,11 @@ int64_t sizeOf(ConfigReader &json, const std::string &key,
   return sizeOf(json, json.find(key) ? key : other, otherwise);
 }
 
-Tower readQwen25(ConfigReader &json) {
+/// What both have.
+Tower readQwen(ConfigReader &json, Tower::Kind kind, Activation activation) {
   Tower tower;
-  tower.kind = Tower::Kind::Qwen25;
+  tower.kind = kind;
   const std::string vision = "vision_config.";
-  tower.hiddenSize = sizeOf(json, vision + "hidden_size", 3584);
-  tower.intermediateSize = sizeOf(json, vision + "intermediate_size", 3420);
   tower.layers =
       sizeOf(json, vision + "depth", vision + "num_hidden_layers", 32);
   tower.heads =
@@ -86,15 +85,31 @@ Tower readQwen25(ConfigReader &json) {
   tower.patchSize = sizeOf(json, vision + "patch_size", 14);
   tower.frames = sizeOf(json, vision + "temporal_patch_size", 2);
   tower.merge = sizeOf(json, vision + "spatial_merge_size", 2);
+  tower.imageToken = sizeOf(json, "image_token_id", 151655);
+  tower.normEps = 1e-6; // as the modules say, not config.json
+  tower.activation = readActivation(json, vision + "hidden_act", activation);
+  tower.ropeTheta =
+      json.number(vision + "rope_parameters.rope_theta", tower.ropeTheta);
+  return tower;
+}
+
+Tower readQwen2(ConfigReader &json) {
+  Tower tower = readQwen(json, Tower::Kind::Qwen2, Activation::QuickGelu);
+  tower.hiddenSize = sizeOf(json, "vision_config.embed_dim", 1280);
+  tower.intermediateSize =
+      tower.hiddenSize * sizeOf(json, "vision_config.mlp_ratio", 4);
+  tower.outputSize = sizeOf(json, "vision_config.hidden_size", 3584);
+  return tower;
+}
+
+Tower readQwen25(ConfigReader &json) {
+  Tower tower = readQwen(json, Tower::Kind::Qwen25, Activation::Silu);
+  const std::string vision = "vision_config.";
+  tower.hiddenSize = sizeOf(json, vision + "hidden_size", 3584);
+  tower.intermediateSize = sizeOf(json, vision + "intermediate_size", 3420);
   tower.window =
       sizeOf(json, vision + "window_size", 112) / tower.merge / tower.patchSize;
   tower.outputSize = sizeOf(json, vision + "out_hidden_size", 3584);
-  tower.imageToken = sizeOf(json, "image_token_id", 151655);
-  tower.normEps = 1e-6; // as modeling_qwen2_5_vl.py says, not config.json
-  tower.activation =
-      readActivation(json, vision + "hidden_act", Activation::Silu);
-  tower.ropeTheta =
-      json.number(vision + "rope_parameters.rope_theta", tower.ropeTheta);
   tower.wholeLayers = {7, 15, 23, 31};
   if (const nlohmann::json *whole =
           json.find(vision + "fullatt_block_indexes")) {
@@ -165,6 +180,8 @@ std::optional<Tower> accel::huggingface::readTower(const std::string &modelType,
                                                    ConfigReader &json) {
   if (modelType == "llava")
     return readClip(json);
+  if (modelType == "qwen2_vl")
+    return readQwen2(json);
   if (modelType == "qwen2_5_vl")
     return readQwen25(json);
   return std::nullopt;

@@ -67,6 +67,10 @@ LLAVA_TOWER["image_token_index"] = 4095
 QWEN25_VL_IMAGES = {**QWEN25_VL_TOWER, "image_token_id": 4095, "video_token_id": 4094,
                     "vision_start_token_id": 4093, "vision_config": {
                         **QWEN25_VL_TOWER["vision_config"], "depth": 3, "fullatt_block_indexes": [1]}}
+QWEN2_VL_IMAGES = {**QWEN25_VL_IMAGES, "architectures": ["Qwen2VLForConditionalGeneration"],
+                   "model_type": "qwen2_vl", "vision_config": {
+                       "model_type": "qwen2_vl", "depth": 3, "num_heads": 4, "embed_dim": 128,
+                       "mlp_ratio": 3, "hidden_size": 256, "patch_size": 14}}
 T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
@@ -115,6 +119,8 @@ JOBS = {
     "qwen2-5-vl-images-bf16": job(QWEN25_VL_IMAGES, 256, 4, weights="bfloat16",
                                   images=images(2, 168, 168)),
     "qwen2-5-vl-images-amp": job(QWEN25_VL_IMAGES, 256, 4, images=images(2, 168, 168)),
+    "qwen2-vl-images-bf16": job(QWEN2_VL_IMAGES, 256, 4, weights="bfloat16",
+                                images=images(2, 168, 168)),
     "qwen2-5-vl-images-lora": job(QWEN25_VL_IMAGES, 256, 4, weights="bfloat16",
                                   lora=(8, TEXT_ATTENTION), images=images(2, 168, 168)),
 }
@@ -157,6 +163,7 @@ RESTS = 2_150_000
 # Of T5: a gradient of its bias for each sample.
 # Of bf16 towers: positions of features among tokens, and 26 KB of LLaVA's.
 KNOWN = {"t5-amp": 2_100_000, "llava-images-bf16": 20_000,
+         "qwen2-vl-images-bf16": 10_000,
          "qwen2-5-vl-images-bf16": 10_000}
 STEPS = 4
 

@@ -25,7 +25,8 @@ std::string imagesProblem(const PlanInputs &inputs,
   if (!config || !huggingface::isWrapper(config->modelType))
     return "the model has no tower that reads images";
   if (!tower)
-    return "what images add is counted for llava and qwen2_5_vl, not yet for " +
+    return "what images add is counted for llava, qwen2_vl and qwen2_5_vl, not "
+           "yet for " +
            config->modelType;
   if (!tower->unknown.empty())
     return tower->unknown;
