@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Job/QuantizedRefusals.h"
+#include "frontends/Job/QuantizationConfig.h"
 
 #include <charconv>
 
@@ -36,8 +36,7 @@ std::string take(const std::string &part, QuantizationConfig &config) {
   const std::string key = part.substr(0, equals);
   const std::string value =
       equals == std::string::npos ? "" : part.substr(equals + 1);
-  const bool four = config.values.format == plan::WeightFormat::Nf4 ||
-                    config.values.format == plan::WeightFormat::Fp4;
+  const bool four = plan::isFourBit(config.values.format);
   const bool grouped = config.values.format == plan::WeightFormat::Gptq ||
                        config.values.format == plan::WeightFormat::Awq;
   if (key == "double_quant" && equals == std::string::npos && four) {
@@ -71,14 +70,6 @@ std::string take(const std::string &part, QuantizationConfig &config) {
 }
 
 } // namespace
-
-std::string refusalOfFsdp2(const QuantizationConfig &config) {
-  return std::string("FSDP2 cannot shard a quantised base (") +
-         plan::describe(config.values.format).name +
-         "): fully_shard makes DTensors of the packed weights, which lose "
-         "their scales, and layers give wrong results (bitsandbytes issue "
-         "1945, accelerate issue 3874)";
-}
 
 std::optional<QuantizationConfig> parseQuantization(const std::string &text,
                                                     std::string &problem) {

@@ -379,7 +379,9 @@ private:
     if (!run.quantization)
       return "the quantisation '" + format + "': " + problem;
     if (run.executor == FrameworkKind::Fsdp2)
-      return refusalOfFsdp2(*run.quantization);
+      if (const auto why = refusalOfFsdp2(
+              *run.quantization, run.accelerateVersion, run.torchVersion))
+        return why->message;
     if (flat && gptq && !viewed)
       return "GPTQ's int32 weights cannot be flattened with 16-bit ones by "
              "FSDP1";

@@ -61,6 +61,10 @@ const std::vector<WeightFormatDescription> &weightFormats();
 const WeightFormatDescription &describe(WeightFormat format);
 /// Null for a name that is not known.
 const WeightFormatDescription *findWeightFormat(const std::string &name);
+/// nf4 and fp4: Linear4bit of bitsandbytes.
+inline bool isFourBit(WeightFormat format) {
+  return format == WeightFormat::Nf4 || format == WeightFormat::Fp4;
+}
 /// "nf4, fp4, ...".
 std::string weightFormatNames();
 

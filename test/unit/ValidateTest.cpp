@@ -224,8 +224,18 @@ TEST(Recipe, WhatIsNotModelledHasItsReason) {
           {[](RunRow &r) { r.source = "README (LoRA)"; }, "LoRA"},
           {[](RunRow &r) { r.framework = "MaxText(JAX)"; }, "JAX"},
           {[](RunRow &r) { r.framework = "unsloth trainer"; }, "Unsloth"},
-          {[](RunRow &r) { r.framework = "HF Trainer QLoRA(nf4) r16"; },
+          {[](RunRow &r) { r.framework = "HF Trainer QLoRA(int8) r16"; },
            "FSDP2 cannot shard a quantised base"},
+          {[](RunRow &r) {
+             r.framework = "HF Trainer QLoRA(nf4) r16";
+             r.source = "a blog [accelerate 1.13.0]";
+           },
+           "accelerate leaves them out from 1.14 on"},
+          {[](RunRow &r) {
+             r.framework = "HF Trainer QLoRA(nf4) r16";
+             r.source = "a blog [accelerate 1.14.0 torch 2.6.0]";
+           },
+           "fully_shard takes ignored_params from torch 2.7 on"},
           {[](RunRow &r) { r.attention = "torch"; }, "materialises"},
           {[](RunRow &r) {
              r.framework = "Megatron-Bridge/NeMo 25.09";
@@ -288,6 +298,31 @@ TEST(Recipe, FineTuningSpellings) {
   EXPECT_EQ(run.memory, MemoryKind::Device);
   row.precision = "bf16(pure)";
   EXPECT_FALSE(of("HF Trainer full", "a blog").autocast);
+}
+
+/// FSDP2 shards what is not packed in bytes: of the base in 16 bits a rank of
+/// eight has an eighth, and of the packed one all.
+TEST(Recipe, BytesAreWholeUnderFsdp2) {
+  RunRow row = plainRow();
+  row.sharding = "FSDP2=8";
+  row.sequence = 128;
+  row.gpus = 8;
+  row.microBatch = 1;
+  row.globalBatch.reset();
+  const auto held = [&](const char *framework) {
+    row.framework = framework;
+    row.source = "a blog [accelerate 1.14.0 torch 2.7.1]";
+    const RowResult result = predictRow(row, shipped);
+    EXPECT_EQ(result.skipped, "") << framework;
+    return double(result.prediction.persistentBytes);
+  };
+  const double wide = held("HF Trainer LoRA r16");
+  const double packed = held("HF Trainer QLoRA(nf4) r16");
+  // Of Llama-3.1-8B's linear layers: half a byte of each element and 4 bytes of
+  // scale for each 64.
+  const double linear =
+      32 * (2 * 4096.0 * 4096 + 2 * 1024.0 * 4096 + 3 * 14336.0 * 4096);
+  EXPECT_NEAR(packed - wide, linear * (0.5 + 4.0 / 64) - linear * 2 / 8, 4e6);
 }
 
 TEST(Recipe, ShippedConfigurations) {

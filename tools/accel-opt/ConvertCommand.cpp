@@ -68,9 +68,13 @@ int accel::convertCommand(int argc, char **argv) {
   std::error_code failed;
   if (!model.empty() && !quantization)
     huggingface::readQuantizationFile(model, quantization, engine);
-  if (quantization && options.to == convert::Executor::Fsdp2)
-    engine.error("quantized-base", file, refusalOfFsdp2(*quantization),
-                 "stay with fsdp_version: 1 and a 16-bit storage dtype");
+  if (quantization && options.to == convert::Executor::Fsdp2) {
+    if (std::optional<QuantizedRefusal> why =
+            refusalOfFsdp2(*quantization, options.version, ""))
+      engine.error(quantizedBaseCode, file, why->message, why->hint);
+    else
+      noteWholeUnderFsdp2(*quantization, file, engine);
+  }
   const bool readable = !engine.hasErrors();
   if (readable && !yaml::readWholeFile(file, yaml::Limits().bytes, text, error))
     yaml::parseFile(file, engine); // reports it

@@ -147,8 +147,7 @@ bool checkMagnitude(const PlanInputs &inputs, const PlanOptions &options,
   if (!inputs.job.quantization)
     return true;
   const plan::WeightFormat format = inputs.job.quantization->values.format;
-  if (format != plan::WeightFormat::Nf4 && format != plan::WeightFormat::Fp4 &&
-      format != plan::WeightFormat::Int8)
+  if (!plan::isFourBit(format) && format != plan::WeightFormat::Int8)
     return refuse(std::string("DoRA over ") + plan::describe(format).name +
                       " weights is not counted: of quantised bases PEFT's "
                       "DoRA knows those of bitsandbytes",

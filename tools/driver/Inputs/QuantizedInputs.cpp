@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/QuantizedInputs.h"
 
-#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Job/QuantizedRefusals.h"
 
@@ -22,7 +21,7 @@ public:
 
   bool run() {
     if (format.notTrained)
-      return refuse("quantized-base",
+      return refuse(quantizedBaseCode,
                     name() + " cannot be trained through: " + format.notTrained,
                     config.prequantized
                         ? "write \"dequantize\": true into "
@@ -31,7 +30,7 @@ public:
                         : "load it with Mxfp4Config(dequantize=True), and "
                           "leave --quantize out");
     if (!inputs.adapter)
-      return refuse("quantized-base",
+      return refuse(quantizedBaseCode,
                     "the weights are quantised (" + name() +
                         ") and there is no adapter; transformers' Trainer "
                         "stops with \"You cannot perform fine-tuning on purely "
@@ -59,44 +58,14 @@ public:
 private:
   std::string name() const { return format.name; }
 
-  bool isFourBit() const {
-    return values.format == plan::WeightFormat::Nf4 ||
-           values.format == plan::WeightFormat::Fp4;
-  }
-
-  /// From 1.14 on fsdp2_prepare_model of accelerate/utils/fsdp_utils.py leaves
-  /// bytes of bitsandbytes' 4-bit parameters out of the shards, by an argument
-  /// that fully_shard has since torch 2.7.
   bool checkShards() {
-    const bool bytes = isFourBit() && values.storageDtype() == plan::DType::U8;
-    if (!bytes)
-      return refuse("quantized-base", refusalOfFsdp2(config),
-                    isFourBit() ? "leave bnb_4bit_quant_storage at uint8: each "
-                                  "rank keeps the weights whole; or use "
-                                  "fsdp_version: 1"
-                                : "use DDP, or a 4-bit format of bitsandbytes");
-    const auto stops = [&](const char *has, const char *what) {
-      return refuse("quantized-base",
-                    std::string("FSDP2 cannot shard weights that are packed in "
-                                "bytes (") +
-                        name() + "); " + has,
-                    std::string(what) +
-                        ", or fsdp_version: 1 with a 16-bit storage dtype");
-    };
-    if (isEarlierRelease(inputs.job.accelerate.version, "1.14"))
-      return stops("accelerate leaves them out from 1.14 on",
-                   "use accelerate 1.14");
-    if (options.torchVersion && isEarlierRelease(*options.torchVersion, "2.7"))
-      return stops("fully_shard takes ignored_params from torch 2.7 on",
-                   "use torch 2.7");
+    if (std::optional<QuantizedRefusal> why =
+            refusalOfFsdp2(config, inputs.job.accelerate.version,
+                           options.torchVersion.value_or("")))
+      return refuse(quantizedBaseCode, why->message, why->hint);
     if (!checkEmitted())
       return false;
-    engine.note("qlora-replicated", options.config,
-                name() + " weights are packed in bytes, which FSDP2's "
-                         "preparation leaves out of the shards: each rank "
-                         "keeps them whole, and gathers the others alone",
-                "fsdp_version: 1 shards them, with bnb_4bit_quant_storage as "
-                "the dtype of the rest");
+    noteWholeUnderFsdp2(config, options.config, engine);
     return true;
   }
 
@@ -107,13 +76,13 @@ private:
       return checkEmitted();
     const std::string wide = plan::toString(loaded);
     return refuse(
-        "quantized-base",
+        quantizedBaseCode,
         name() + " weights are packed in " +
             plan::toString(values.storageDtype()) + ", and the others are " +
             wide +
             "; FSDP1 stops with \"Must flatten tensors with uniform "
             "dtype\"",
-        isFourBit()
+        plan::isFourBit(values.format)
             ? "set bnb_4bit_quant_storage to the model's dtype (--quantize " +
                   name() + ",storage=" + wide + ")"
             : "use DDP, or a 4-bit format of bitsandbytes with a storage "
