@@ -80,6 +80,11 @@ private:
   bool bitsandbytes() {
     if (flag("load_in_8bit") || flag("_load_in_8bit")) {
       config.values.format = plan::WeightFormat::Int8;
+      config.values.threshold =
+          json.number(within("llm_int8_threshold"), config.values.threshold);
+      if (config.values.threshold < 0)
+        json.error(within("llm_int8_threshold"),
+                   "expected a number that is not negative");
       return true;
     }
     if (!flag("load_in_4bit") && !flag("_load_in_4bit")) {

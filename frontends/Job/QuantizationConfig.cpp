@@ -55,6 +55,16 @@ std::string take(const std::string &part, QuantizationConfig &config) {
     (key == "storage" ? config.values.storage : config.compute) = dtype;
     return "";
   }
+  const bool eight = config.values.format == plan::WeightFormat::Int8;
+  if (key == "threshold" && eight) {
+    const char *end = value.data() + value.size();
+    auto [stop, error] =
+        std::from_chars(value.data(), end, config.values.threshold);
+    return error == std::errc() && stop == end && config.values.threshold >= 0
+               ? ""
+               : "'" + printable(part) +
+                     "': expected a number that is not negative";
+  }
   if ((key == "bits" || key == "group") && grouped) {
     std::optional<int64_t> number = count(value);
     if (!number || (key == "bits" && *number > 8))
@@ -66,6 +76,7 @@ std::string take(const std::string &part, QuantizationConfig &config) {
   return "'" + printable(part) + "': " + name + " takes " +
          (four      ? "double_quant, storage=DTYPE, compute=DTYPE and prepared"
           : grouped ? "bits=N, group=N, storage=DTYPE and prepared"
+          : eight   ? "threshold=X and prepared"
                     : "prepared alone");
 }
 

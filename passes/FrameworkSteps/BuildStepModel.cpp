@@ -172,8 +172,9 @@ private:
         dequantize(graph, graph.function.params[i],
                    plan::describe(held->second.format).product,
                    held->second.weight,
-                   held->second.format == plan::WeightFormat::Gptq &&
-                       !kernelUnpacksGptq(module));
+                   {held->second.format == plan::WeightFormat::Gptq &&
+                        !kernelUnpacksGptq(module),
+                    held->second.findsOutliers});
     }
   }
 

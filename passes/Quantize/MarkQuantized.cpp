@@ -123,6 +123,8 @@ private:
              b.getNamedAttr("expanded",
                             b.getI64IntegerAttr(weight.expandedScaleBytes)),
              b.getNamedAttr("format", b.getStringAttr(format.name)),
+             b.getNamedAttr("outliers",
+                            b.getBoolAttr(config.values.findsOutliers())),
              b.getNamedAttr("packed", b.getI64IntegerAttr(weight.packedBytes)),
              b.getNamedAttr("scales", b.getDenseI64ArrayAttr(weight.scales)),
              b.getNamedAttr("storage", b.getStringAttr(plan::toString(
@@ -158,6 +160,8 @@ std::optional<QuantizedParam> quantizedParam(sharding::ParamOp param) {
   QuantizedParam result;
   result.format = format->format;
   result.storage = plan::parseDType(text("storage")).value_or(format->storage);
+  if (auto outliers = attr.getAs<BoolAttr>("outliers"))
+    result.findsOutliers = outliers.getValue();
   result.weight.packedBytes = number("packed");
   result.weight.copyBytes = number("copy");
   result.weight.expandedScaleBytes = number("expanded");

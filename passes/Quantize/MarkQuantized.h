@@ -22,6 +22,7 @@ struct QuantizedParam {
   plan::WeightFormat format = plan::WeightFormat::Nf4;
   plan::QuantizedWeight weight;
   plan::DType storage = plan::DType::U8;
+  bool findsOutliers = false; // of inputs: Quantization::threshold
 };
 /// Nothing where the parameter is not quantised.
 std::optional<QuantizedParam> quantizedParam(sharding::ParamOp param);

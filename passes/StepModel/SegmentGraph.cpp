@@ -3,15 +3,16 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/StepModel/FusedSeconds.h"
 #include "passes/StepModel/HostQueue.h"
 #include "passes/StepModel/InsideEvents.h"
 #include "passes/StepModel/SegmentOrder.h"
 #include "passes/StepModel/SegmentStorages.h"
 
-#include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace accel {
@@ -39,12 +40,14 @@ public:
     noteOutputs();
     Level level;
     events = &variant.trace.backward;
-    if (mode == EagerMode::Pointwise || mode == EagerMode::Full)
-      recompute(level, allOfIt);
+    isWhole = mode == EagerMode::None || mode == EagerMode::Children;
+    if (mode == EagerMode::Pointwise || graph.reentrantCheckpoints)
+      recomputeAll(level);
     measureBackward(level);
     variant.forwardQueued = forwardQueue.seconds(target);
     variant.backwardQueued = backwardQueue.seconds(target);
-    measureCompiled();
+    if (target && graph.fuses)
+      addFusedSeconds(graph, mode, kept, lastSaved, *target, variant);
     return std::move(variant);
   }
 
@@ -59,12 +62,18 @@ private:
   int base(int slot) const { return function.slots[slot].base; }
 
   void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
+    const auto count = static_cast<int>(storages.size());
+    if (namesSecond && storage < count && graph.holds(storage) &&
+        (kind == StorageEvent::Kind::Allocate ||
+         kind == StorageEvent::Kind::Free))
+      storage += count + 2;
     events->push_back({kind, storage, bytes});
   }
   /// What the operator needs while it runs; the most of it is returned.
   int64_t emitInside(const Instruction &instr) {
-    // Numbers of nobody; the first two are of the loss (copyShifted).
-    return emitInsideOf(graph, instr, static_cast<int>(storages.size()) + 2,
+    // Numbers of nobody; the first two are of the loss (copyShifted), and then
+    // one of each storage (namesSecond).
+    return emitInsideOf(graph, instr, 2 * static_cast<int>(storages.size()) + 2,
                         *events);
   }
   void emitAllocations(int i) {
@@ -95,7 +104,8 @@ private:
       decideHeld();
     lastSaved = -1;
     for (const Storage &storage : storages)
-      if (storage.saved())
+      if (storage.saved() ||
+          staysInNode(static_cast<int>(&storage - storages.data())))
         lastSaved = std::max(lastSaved, storage.producer);
   }
 
@@ -108,7 +118,16 @@ private:
     const auto root = static_cast<int>(&storage - storages.data());
     if (mode == EagerMode::Full && graph.holds(root))
       return true;
-    return mode == EagerMode::None ? storage.saved() : kept[storage.producer];
+    return mode == EagerMode::None ? storage.saved() || staysInNode(root)
+                                   : kept[storage.producer];
+  }
+  /// A node has it in an attribute (heldByNodes), which goes with the graph;
+  /// nodes of a forward that a checkpoint repeats go when that ends.
+  bool staysInNode(int root) const {
+    return (mode == EagerMode::None ||
+            (mode == EagerMode::Full && graph.reentrantCheckpoints)) &&
+           graph.heldByNodes.contains(root) && storages[root].madeInForward &&
+           !storages[root].output;
   }
 
   bool isDiscarded(const Storage &storage) const {
@@ -177,20 +196,9 @@ private:
 
   double seconds(int i, bool again = false) const {
     return target ? opSeconds(function, function.instructions[i], *target) +
-                        exchanged(i, again)
+                        waitSeconds(graph, mode, i, again, *target)
                   : 0;
   }
-  /// Whoever reads what was exchanged waits for it.
-  double exchanged(int i, bool again) const {
-    if (again && mode == EagerMode::Pointwise && !graph.repeatWaits.empty() &&
-        graph.repeatWaits[i] >= 0)
-      return graph.repeatWaits[i];
-    if (!graph.waits.empty() && graph.waits[i] >= 0)
-      return graph.waits[i];
-    return exchangeSeconds(function, function.instructions[i], graph.mesh,
-                           graph.ranksPerNode, *target);
-  }
-
   /// Allocates what instruction `i` makes; returns the bytes.
   int64_t allocated(int i) const {
     int64_t bytes = 0;
@@ -241,9 +249,9 @@ private:
     for (size_t root = 0; root < named.size(); ++root) {
       const Storage &storage = storages[root];
       if (!named[root] || isKept(storage) || storage.output ||
-          storage.parameterCopy || isFreed(static_cast<int>(root)))
+          storage.parameterCopy || freed[root])
         continue;
-      markFreed(static_cast<int>(root));
+      freed[root] = true;
       emit(StorageEvent::Kind::Free, static_cast<int>(root));
     }
   }
@@ -256,9 +264,9 @@ private:
       const Storage &storage = storages[root];
       if (storage.owner != Owner::Own || !storage.madeInForward ||
           std::max(storage.lastForward, storage.producer) != i ||
-          stays(storage) || isFreed(root))
+          stays(storage) || freed[root])
         return;
-      markFreed(root);
+      freed[root] = true;
       emit(StorageEvent::Kind::Free, root);
       level -= storage.bytes;
     };
@@ -269,11 +277,18 @@ private:
           consider(slot);
   }
 
-  bool isFreed(int root) const { return freed[root]; }
-  void markFreed(int root) { freed[root] = true; }
-
-  /// The child that `i` is of, and those that discard what it reads.
+  void recomputeAll(Level &level) {
+    if (std::exchange(isWhole, true))
+      return;
+    namesSecond = mode == EagerMode::Full; // those of the forward stay
+    recompute(level, allOfIt);
+  }
+  /// The child that `i` is of, and those that discard what it reads. A
+  /// checkpoint that is not reentrant computes all of it where the first node
+  /// unpacks something (torch/utils/checkpoint.py, unpack_hook).
   void recomputeFor(Level &level, int i) {
+    if (!isWhole && unpacksSaved(graph, storages, i))
+      recomputeAll(level);
     if (mode != EagerMode::Children)
       return;
     recomputeChild(level, graph.child[i]);
@@ -326,52 +341,29 @@ private:
                           variant.backwardViews);
       }
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
-        return storage.saved() || kept[storage.producer] ||
-               isHeld(static_cast<int>(&storage - storages.data())) ||
+        const int root = static_cast<int>(&storage - storages.data());
+        return storage.saved() || kept[storage.producer] || isHeld(root) ||
+               staysInNode(root) ||
                (child != allOfIt && !isPart(storage.producer));
       });
     }
-    // Free saved tensors without a reader; drop recomputed ones that are unused
-    // (operands of the last operators).
+    // Operands of the last operators that nobody reads again.
     for (const Storage &storage : storages) {
       if (storage.owner != Owner::Own || !storage.madeInForward ||
           !isPart(storage.producer))
         continue;
       const int root = static_cast<int>(&storage - storages.data());
-      if (child != allOfIt ? childHas[root] || held[root] : storage.saved())
+      if (child != allOfIt ? childHas[root] || held[root]
+                           : storage.saved() || staysInNode(root))
         continue;
       const bool exists = kept[storage.producer]
                               ? !storage.output
-                              : storage.producer <= last && !isFreed(root);
+                              : storage.producer <= last && !freed[root];
       if (exists) {
         level.bytes -= storage.bytes;
         emit(StorageEvent::Kind::Free, root);
       }
     }
-  }
-
-  /// torch.compile fuses the forward and the backward each by itself.
-  void measureCompiled() {
-    if (!target || !graph.fuses)
-      return;
-    plan::Function forward = function, backward = function;
-    forward.instructions.clear();
-    backward.instructions.clear();
-    for (size_t i = 0; i < function.instructions.size(); ++i) {
-      const bool twice = mode != EagerMode::None && graph.forward[i] &&
-                         !kept[i] && static_cast<int>(i) <= lastSaved;
-      if (graph.forward[i]) {
-        forward.instructions.push_back(function.instructions[i]);
-        variant.compiledForwardSeconds += exchanged(static_cast<int>(i), false);
-      }
-      if (!graph.forward[i] || twice) {
-        backward.instructions.push_back(function.instructions[i]);
-        variant.compiledBackwardSeconds +=
-            exchanged(static_cast<int>(i), twice);
-      }
-    }
-    variant.compiledForwardSeconds += fusedCost(forward, *target).seconds;
-    variant.compiledBackwardSeconds += fusedCost(backward, *target).seconds;
   }
 
   void notePeak(const Level &level, int64_t added, int64_t workspace) {
@@ -386,8 +378,7 @@ private:
   void measureBackward(Level &level) {
     // Storages that a sum in place made one.
     std::vector<int> alias(storages.size());
-    for (size_t i = 0; i < alias.size(); ++i)
-      alias[i] = static_cast<int>(i);
+    std::iota(alias.begin(), alias.end(), 0);
     std::vector<int> pending; // freed when the node is done
     int64_t added = 0;
     const std::vector<int> order = backwardOrder(graph, gradients);
@@ -449,6 +440,13 @@ private:
     }
     if (inLoss)
       emit(StorageEvent::Kind::LossEnd, -1);
+    namesSecond = false;
+    for (int root : graph.heldByNodes)
+      if (staysInNode(root) || (mode == EagerMode::Full && graph.holds(root) &&
+                                isKept(storages[root]))) {
+        level.bytes -= storages[root].bytes;
+        emit(StorageEvent::Kind::Free, root);
+      }
     noteGradients(alias);
   }
 
@@ -543,7 +541,8 @@ private:
       Storage &storage = storages[root];
       if (storage.owner == Owner::Parameter || heldByCaller(storage) ||
           storage.inputGradient || storage.parameterGradient ||
-          storage.lastBackward > rank[i] || storage.output || done(root))
+          storage.lastBackward > rank[i] || storage.output || finished[root] ||
+          staysInNode(root))
         return;
       finished[root] = true;
       const bool inside = storage.owner == Owner::Own &&
@@ -562,13 +561,11 @@ private:
         if (slot >= 0)
           consider(slot);
   }
-  /// Inputs that other segments read too; and a checkpoint holds its inputs
-  /// until all of it is done.
+  /// Other segments read it too, or a checkpoint keeps it until its end.
   bool heldByCaller(const Storage &storage) const {
     return storage.owner == Owner::Input &&
            (!graph.inputHasGradient[storage.index] || mode != EagerMode::None);
   }
-  bool done(int root) const { return finished[root]; }
 
   const SegmentGraph &graph;
   const plan::Function &function;
@@ -585,6 +582,9 @@ private:
   std::set<int> again;               // children that were recomputed
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
+  bool isWhole = true; // what the backward reads is there
+  /// Storages that nodes of the forward hold are made a second time.
+  bool namesSecond = false;
   HostQueue forwardQueue, backwardQueue;
   SegmentVariant variant;
   std::vector<StorageEvent> *events = &variant.trace.forward;

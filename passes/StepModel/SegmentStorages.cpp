@@ -140,6 +140,22 @@ bool takePlaceOfInput(int hidden, const std::vector<Storage> &storages) {
 
 } // namespace
 
+bool unpacksSaved(const SegmentGraph &graph,
+                  const std::vector<Storage> &storages, int i) {
+  const plan::Function &function = graph.function;
+  const auto count = static_cast<int>(function.instructions.size());
+  bool unpacks = false;
+  for (int k = i; k < count && graph.node[k] == graph.node[i]; ++k)
+    forEachSlot(function.instructions[k], [&](int slot) {
+      const int root = function.slots[slot].base;
+      const Owner owner = storages[root].owner;
+      unpacks |= (owner == Owner::Input || owner == Owner::Parameter ||
+                  storages[root].saved()) &&
+                 !graph.heldByNodes.contains(root);
+    });
+  return unpacks;
+}
+
 FrameValues frameValues(const SegmentGraph &graph,
                         const std::vector<Storage> &storages) {
   const plan::Function &function = graph.function;

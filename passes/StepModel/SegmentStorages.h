@@ -33,6 +33,12 @@ struct Storage {
 /// By slot; those of slots that are views are empty.
 std::vector<Storage> storagesOf(const SegmentGraph &graph);
 
+/// The autograd node of derivative `i`, or what follows of it, unpacks a value
+/// that was saved for it: one of the forward, an input or a parameter. What
+/// nodes hold in attributes (SegmentGraph::heldByNodes) is not unpacked.
+bool unpacksSaved(const SegmentGraph &graph,
+                  const std::vector<Storage> &storages, int i);
+
 /// What Python's frames hold in the forward of a segment with the loss.
 struct FrameValues {
   /// By storage: the frames of the model's forward and of its loss function

@@ -47,7 +47,7 @@ const std::vector<WeightFormatDescription> &weightFormats() {
        QuantizedMatmul::Dequantizes, nfBlock, nullptr},
       {WeightFormat::Int8, "int8", "LLM.int8() of bitsandbytes",
        "bitsandbytes/autograd/_functions.py: MatMul8bitLt", 8, DType::U8, true,
-       QuantizedMatmul::DequantizesHoldsInput, 0, nullptr},
+       QuantizedMatmul::MultipliesIntegers, 0, nullptr},
       {WeightFormat::Gptq, "gptq", "GPTQ with its PyTorch kernel",
        "gptqmodel/nn_modules/qlinear/torch.py: TorchQuantLinear", 4, DType::I32,
        false, QuantizedMatmul::SavesCopy, 128, nullptr},

@@ -30,11 +30,11 @@ enum class QuantizedMatmul {
   Dequantizes,
   /// The same, and the matmul saves its input although the weight is frozen.
   DequantizesSavesInput,
-  /// The same, in an attribute of the node and not by save_for_backward, so
-  /// that
-  /// a checkpoint that is not reentrant does not drop it (bitsandbytes'
+  /// The forward multiplies integers, the backward makes the copy; the node
+  /// keeps its input in an attribute, not by save_for_backward, so that a
+  /// checkpoint that is not reentrant does not drop it (bitsandbytes'
   /// MatMul8bitLt).
-  DequantizesHoldsInput,
+  MultipliesIntegers,
   /// The forward makes the copy, and autograd saves it for the backward.
   SavesCopy
 };
@@ -76,9 +76,15 @@ struct Quantization {
   /// bnb_4bit_quant_storage; nothing: the format's.
   std::optional<DType> storage;
   int64_t bits = 0, group = 0; // of GPTQ and AWQ; 0: the format's
+  /// llm_int8_threshold: columns of inputs that reach it are multiplied in 16
+  /// bits; 0: none are looked for. BitsAndBytesConfig has 6.
+  double threshold = 6;
 
   DType storageDtype() const {
     return storage.value_or(describe(format).storage);
+  }
+  bool findsOutliers() const {
+    return format == WeightFormat::Int8 && threshold > 0;
   }
   bool operator==(const Quantization &) const = default;
 };

@@ -79,16 +79,20 @@ def quantized(model, how):
     import bitsandbytes
     import torch
     kind, *options = how.split(",")
+    said = dict(option.split("=") for option in options if "=" in option)
     for name, module in list(model.named_modules()):
         if not isinstance(module, torch.nn.Linear) or name == "lm_head":
             continue
         sizes = (module.in_features, module.out_features)
         bias = module.bias is not None
         if kind == "int8":
+            # Int8Params quantises what comes from the host; what is on the
+            # device stays in 16 bits until its first forward.
             made = bitsandbytes.nn.Linear8bitLt(
-                *sizes, bias=bias, has_fp16_weights=False, device="meta")
+                *sizes, bias=bias, has_fp16_weights=False, threshold=float(
+                    said.get("threshold", 6)), device="meta")
             made.weight = bitsandbytes.nn.Int8Params(
-                module.weight.data, requires_grad=False,
+                module.weight.data.to("cpu"), requires_grad=False,
                 has_fp16_weights=False).cuda()
         else:
             made = bitsandbytes.nn.Linear4bit(

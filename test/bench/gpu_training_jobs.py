@@ -388,7 +388,7 @@ JOBS = {
                              lora=(8, LINEARS), quantize="nf4,double_quant",
                              gradient_checkpointing=True),
     "llama8b-int8-lora": job(LLAMA_8B, 1024, 2, weights="bfloat16",
-                             lora=(16, ATTENTION), quantize="int8",
+                             lora=(16, ATTENTION), quantize="int8,threshold=0",
                              gradient_checkpointing=True),
     "llama1b-dora": job(LLAMA_1B, 2048, 4, weights="bfloat16",
                         lora=(16, LINEARS), adapter={"use_dora": True}),

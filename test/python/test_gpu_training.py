@@ -1,5 +1,6 @@
 """Bytes that plan predicts, beside those of torch on GPUs (an H100 and an H200,
 measured by test/bench/gpu_training.py and committed there)."""
+import copy
 import json
 import os
 import sys
@@ -22,8 +23,8 @@ KNOWN = {"t5-base-amp": 0.0025, "llama1b-compile": 0.045,
          "llama8b-liger-lora-ckpt": 0.018, "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
          "qwen7b-qlora-ckpt": 0.0025}
-# Segments of LLM.int8()'s temporaries, of what compiled code keeps, of masks, and
-# of a block of the logits.
+# LLM.int8() was made during the first forward (gpu_training.quantized says why);
+# segments of what compiled code keeps, of masks, and of a block of the logits.
 KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.053,
                   "qwen7b-qlora-ckpt": 0.061,
                   "gemma2b-amp-ckpt": 0.059, "glm4-ckpt": 0.067,
@@ -58,3 +59,29 @@ def test_allocated_bytes(jobs, card, name):
     reserved = plan["memory"]["reserved_bytes"] / measured["reserved"] - 1
     assert abs(reserved) <= KNOWN_RESERVED.get(name, 0.0125), \
         f"reserved {reserved:+.2%}"
+
+
+# Bytes of tensors and of segments that bitsandbytes 0.50.2's Python made under torch
+# 2.15 over the stand-in GPU
+# (DRY_COMPUTE=small, its library's kernels left out), loaded as transformers 5.23 does: samples, layers, words, checkpoints.
+INT8 = {(2, 32, 128256, True): (16462964252, 17744003072),
+        (8, 32, 128256, True): (38099404316, 43004198912),
+        (8, 4, 8192, True): (5427184300, 5939134464),
+        (4, 3, 8192, False): (3478012588, 4034920448)}
+
+
+@pytest.mark.parametrize("samples,layers,words,checkpoints", list(INT8))
+def test_int8(tmp_path, samples, layers, words, checkpoints):
+    binary = os.environ.get("ACCEL_OPT", os.path.join(
+        ROOT, "build", "bin", "accel-opt"))
+    name = "llama8b-int8-lora"
+    spec = copy.deepcopy(gpu_training.JOBS[name])
+    spec["config"].update(num_hidden_layers=layers, vocab_size=words)
+    spec["arguments"].update(per_device_train_batch_size=samples,
+                             gradient_checkpointing=checkpoints)
+    gpu_training.prepare(str(tmp_path), {name: spec})
+    plan = gpu_training.predicted(str(tmp_path), name, binary, "h200", spec)
+    tensors, segments = INT8[samples, layers, words, checkpoints]
+    assert abs(plan["memory"]["peak_bytes"] - tensors) <= 128 * 1024
+    reserved = plan["memory"]["replayed_reserved_bytes"] / segments - 1
+    assert abs(reserved) <= 0.03, f"{reserved:+.2%}"
