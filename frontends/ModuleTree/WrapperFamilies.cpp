@@ -290,6 +290,16 @@ merged := width*spatial_merge_size*spatial_merge_size
 mlp_bias := 1
 )";
 
+constexpr const char *qwenTowerParts = R"(
+towerattention
+  qkv Linear weight[3*width,width] bias[3*width]
+  proj Linear weight[width,width] bias[width]
+towermerger
+  0 Linear weight[merged,merged] bias[merged]
+  1 GELU
+  2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
+)";
+
 const std::vector<const char *> qwen2VlTower = {R"(
 depth|num_hidden_layers = 32
 patch_size = 14
@@ -298,6 +308,7 @@ hidden_size = 3584
 mlp_ratio = 4
 text hidden_act = quick_gelu
 width := embed_dim
+out_hidden_size := hidden_size
 nosplit $VisionBlock
 )",
                                                 qwenTower};
@@ -313,19 +324,14 @@ Qwen2VisionTransformerPretrainedModel
     [depth] $VisionBlock
       norm1 LayerNorm weight[width] bias[width]
       norm2 LayerNorm weight[width] bias[width]
-      attn VisionAttention
-        qkv Linear weight[3*width,width] bias[3*width]
-        proj Linear weight[width,width] bias[width]
+      attn VisionAttention =towerattention
       mlp VisionMlp
         fc1 Linear weight[width*mlp_ratio,width] bias[width*mlp_ratio]
         act !hidden_act
         fc2 Linear weight[width,width*mlp_ratio] bias[width]
   merger PatchMerger
     ln_q LayerNorm weight[width] bias[width]
-    mlp Sequential
-      0 Linear weight[merged,merged] bias[merged]
-      1 GELU
-      2 Linear weight[hidden_size,merged] bias[hidden_size]
+    mlp Sequential =towermerger
 )";
 
 const std::vector<const char *> qwen25VlTower = {R"(
@@ -351,16 +357,11 @@ Qwen2_5_VisionTransformerPretrainedModel
     [depth] $VisionBlock
       norm1 $RMSNorm weight[width]
       norm2 $RMSNorm weight[width]
-      attn $VisionAttention
-        qkv Linear weight[3*width,width] bias[3*width]
-        proj Linear weight[width,width] bias[width]
+      attn $VisionAttention =towerattention
       mlp $MLP =gated
   merger $PatchMerger
     ln_q $RMSNorm weight[width]
-    mlp Sequential
-      0 Linear weight[merged,merged] bias[merged]
-      1 GELU
-      2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
+    mlp Sequential =towermerger
 )";
 
 const std::vector<const char *> qwen3VlTower = {R"(
@@ -389,9 +390,7 @@ $VisionModel
     [depth] $VisionBlock
       norm1 LayerNorm weight[width] bias[width]
       norm2 LayerNorm weight[width] bias[width]
-      attn $VisionAttention
-        qkv Linear weight[3*width,width] bias[3*width]
-        proj Linear weight[width,width] bias[width]
+      attn $VisionAttention =towerattention
       mlp $VisionMLP
         linear_fc1 Linear weight[intermediate_size,width] bias[intermediate_size]
         linear_fc2 Linear weight[width,intermediate_size] bias[width]
@@ -464,7 +463,10 @@ const std::vector<Family> wrapperFamilies = {
     {"mistral3", "Mistral3", mistral3, {wrappedHead, mistral3Body}},
     {"clip_vision_model", "CLIP", clip, {clipBody, layerParts}, "clip"},
     {"llava", "Llava", llava, {wrappedHead, llavaBody}},
-    {"qwen2_vl_vision", "Qwen2VL", qwen2VlTower, {qwen2VlTowerBody}},
+    {"qwen2_vl_vision",
+     "Qwen2VL",
+     qwen2VlTower,
+     {qwen2VlTowerBody, qwenTowerParts}},
     {"qwen2_vl_text",
      "Qwen2VL",
      {qwenText},
@@ -473,13 +475,16 @@ const std::vector<Family> wrapperFamilies = {
     {"qwen2_5_vl_vision",
      "Qwen2_5_VL",
      qwen25VlTower,
-     {qwen25VlTowerBody, layerParts}},
+     {qwen25VlTowerBody, qwenTowerParts, layerParts}},
     {"qwen2_5_vl_text",
      "Qwen2_5_VL",
      {qwenText},
      {qwenTextBody, qwenTextLayers, layerParts}},
     {"qwen2_5_vl", "Qwen2_5_VL", qwen2Vl, {wrappedHead, qwen25VlBody}},
-    {"qwen3_vl_vision", "Qwen3VL", qwen3VlTower, {qwen3VlTowerBody}},
+    {"qwen3_vl_vision",
+     "Qwen3VL",
+     qwen3VlTower,
+     {qwen3VlTowerBody, qwenTowerParts}},
     {"qwen3_vl_text",
      "Qwen3VLText",
      {qwen3Text},
