@@ -290,6 +290,7 @@ private:
     SegmentGraph graph;
     graph.rounding = rounding;
     graph.inside = eager() && device == aten::Device::Cuda;
+    graph.namesArguments = framework.namesHiddenStates() && !kernels.compiled;
     if (options.target)
       graph.device = {options.target->capability,
                       options.target->multiprocessors};

@@ -3,11 +3,11 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/StepModel/CallNames.h"
 #include "passes/StepModel/FusedSeconds.h"
 #include "passes/StepModel/HostQueue.h"
 #include "passes/StepModel/InsideEvents.h"
 #include "passes/StepModel/SegmentOrder.h"
-#include "passes/StepModel/SegmentStorages.h"
 
 #include "passes/Cost/OpCost.h"
 
@@ -28,6 +28,7 @@ public:
                  const Target *target)
       : graph(graph), function(graph.function), mode(mode), target(target),
         storages(storagesOf(graph)), gradients(gradientSlots(graph)),
+        returned(extendToReturns(graph, storages)),
         freed(storages.size(), false), finished(storages.size(), false) {}
 
   SegmentVariant run() {
@@ -71,8 +72,7 @@ private:
   }
   /// What the operator needs while it runs; the most of it is returned.
   int64_t emitInside(const Instruction &instr) {
-    // Numbers of nobody; the first two are of the loss (copyShifted), and then
-    // one of each storage (namesSecond).
+    // Numbers of nobody, behind two of copyShifted and those of namesSecond.
     return emitInsideOf(graph, instr, 2 * static_cast<int>(storages.size()) + 2,
                         *events);
   }
@@ -103,10 +103,9 @@ private:
     if (mode == EagerMode::Children)
       decideHeld();
     lastSaved = -1;
-    for (const Storage &storage : storages)
-      if (storage.saved() ||
-          staysInNode(static_cast<int>(&storage - storages.data())))
-        lastSaved = std::max(lastSaved, storage.producer);
+    for (int root = 0; root < static_cast<int>(storages.size()); ++root)
+      if (storages[root].saved() || staysInNode(root))
+        lastSaved = std::max(lastSaved, storages[root].producer);
   }
 
   /// A storage of the forward that lives on to the backward.
@@ -271,6 +270,7 @@ private:
       level -= storage.bytes;
     };
     forEachSlot(function.instructions[i], consider);
+    std::ranges::for_each(returned[i], consider);
     if (!graph.view[i])
       for (int slot : function.instructions[i].results)
         if (slot >= 0)
@@ -518,9 +518,8 @@ private:
         std::max(variant.lossPeakBytes, level.bytes + workspace);
   }
 
-  /// The storage that instruction `i` adds to in place, or -1: as autograd's
-  /// engine does when gradients of one value meet and nobody else holds the
-  /// first.
+  /// The storage that instruction `i` adds to in place, or -1: as the engine
+  /// does where gradients of a value meet and nobody else holds the first.
   int summedInPlace(int i, const std::vector<int> &alias) const {
     if (!isGradientSum(graph, gradients, i))
       return -1;
@@ -578,8 +577,9 @@ private:
   std::vector<bool> childHas; // by storage: its own child's backward reads it
   std::vector<bool> named;    // by storage: frames of the forward hold it
   int shiftedStorage = -1;
-  std::vector<bool> freed, finished; // by storage
-  std::set<int> again;               // children that were recomputed
+  std::vector<std::vector<int>> returned; // by instruction (CallNames.h)
+  std::vector<bool> freed, finished;      // by storage
+  std::set<int> again;                    // children that were recomputed
   std::vector<int> rank; // by instruction of the backward: when it runs
   int lastSaved = -1, lossEnd = -1;
   bool isWhole = true; // what the backward reads is there

@@ -68,6 +68,9 @@ struct SegmentGraph {
   bool namesNarrowLogits = true;
   /// It also names what the layers return, from which the head computes.
   bool namesHiddenStates = false;
+  /// Its modules are transformers', eagerly: what they are given, and what
+  /// attention computes from, has names until they return (CallNames.h).
+  bool namesArguments = false;
   /// By Function::params: it is not trained, so that autocast's cache does not
   /// keep its copy (aten/src/ATen/autocast_mode.cpp, cached_cast). Empty: all
   /// are trained.

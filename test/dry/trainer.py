@@ -152,10 +152,9 @@ TOLERANCE = 16 * 1024
 # are computed again.
 FULL_TOLERANCE = 128 * 1024
 FULL_RESERVED = 0.01
-# A block of the logits (GLM 4); FSDP1's flat gradients, which may not be
-# there for long where collectives end at once.
-KNOWN_RESERVED = {"full-glm4-ckpt": 0.061,
-                  "full-bert-large-amp": 0.03, "full-moe-amp-ckpt": 0.012,
+# FSDP1's flat gradients, which may not be there for long where collectives end at
+# once.
+KNOWN_RESERVED = {"full-bert-large-amp": 0.03, "full-moe-amp-ckpt": 0.012,
                   "fsdp2-full-foreach": 0.011, "fsdp1-full-checkpoints": 0.011}
 # What blocks have above their tensors, or miss, where the allocator is asked in a
 # slightly different order.
