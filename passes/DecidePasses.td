@@ -99,6 +99,15 @@ def PrefetchPass : Decide<"prefetch"> {
   }];
 }
 
+def ReductionsPass : Decide<"reductions"> {
+  let summary = "decide how many reductions a backward waits for";
+  let description = [{
+    From the request "reductions" {await}: how many of a backward's reductions,
+    from its first, end before the next backward begins. Without a request
+    nothing is decided, and each is under way beside the next backward.
+  }];
+}
+
 def ActivationCheckpointingPass : Decide<"activation-checkpointing"> {
   let summary = "decide the checkpoint mode of each call";
   let description = [{

@@ -204,6 +204,14 @@ LogicalResult PrefetchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
+ReductionsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                       int64_t await, BecauseAttr) {
+  if (await < 0)
+    return emitError() << "a negative number of reductions is awaited";
+  return success();
+}
+
+LogicalResult
 CheckpointAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        CheckpointMode mode, BecauseAttr, int64_t bytes,
                        ArrayRef<int64_t> keep) {

@@ -440,6 +440,27 @@ def Sharding_PrefetchAttr : Sharding_Attr<"Prefetch", "prefetch"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_ReductionsAttr : Sharding_Attr<"Reductions", "reductions"> {
+  let summary = "how many reductions a backward waits for";
+  let description = [{
+    A unit's gradients are reduced beside the backward of what comes before it,
+    and unsharded until then. The first `await` reductions of a micro-batch's
+    backward end before the next backward begins instead, so that nothing is
+    beside that one: most is saved for the backward then, and the peak of a step
+    is often there. Example:
+
+    ```mlir
+    #sharding.reductions<await = 2, because = <"await_reductions: 2">>
+    ```
+  }];
+  let parameters = (ins "int64_t":$await,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `await` `=` $await `,` `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Sharding_AccumulationMode : I32EnumAttr<"AccumulationMode",
     "what gradient accumulation keeps between micro-batches", [
       I32EnumAttrCase<"ReduceEach", 0, "reduce_each">,

@@ -41,6 +41,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "torch_version",
                                                 "ddp",
                                                 "reduce_gradients",
+                                                "await_reductions",
                                                 "offload",
                                                 "loss_chunks",
                                                 "sequence_parallel",
@@ -432,6 +433,12 @@ void JobReader::readReduction(JobConfig &job) {
   top.choice("reduce_gradients", when, {"each", "once"});
   if (when.written())
     job.reducesOnce = {*when == "once", Origin::Written, when.key, when.at, ""};
+  const char *key = "await_reductions";
+  const yaml::Entry *await = top.find(key);
+  if (await && await->value->isString() && await->value->text == "auto")
+    job.awaitReductions = {{}, Origin::Written, key, top.locate(key), ""};
+  else
+    top.integer(key, job.awaitReductions, 0, int64_t(1) << 20);
 }
 
 void JobReader::readCheckpointing(JobConfig &job) {

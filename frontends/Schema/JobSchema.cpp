@@ -402,6 +402,13 @@ Json jobProperties() {
       {"expert_imbalance",
        number("For how many rows the experts of a rank have a place, in even "
               "shares: at least 1, 2 without it; with ep in mesh")},
+      {"await_reductions",
+       described(
+           "Reductions of a backward, from its first, that end before the "
+           "next unit's backward begins",
+           {{"anyOf",
+             Json::array({Json{{"const", "auto"}},
+                          Json{{"type", "integer"}, {"minimum", 0}}})}})},
       {"loss_chunks",
        described("Chunks of the tokens in which the loss is computed",
                  {{"anyOf", Json::array({Json{{"const", "auto"}},

@@ -127,6 +127,14 @@ private:
                    "forward " + std::to_string(prefetch.getForward()) +
                        ", backward " + std::to_string(prefetch.getBackward()),
                    prefetch.getBecause()));
+    if (auto reductions = job.getReductionsAttr())
+      plan.decisions.push_back(
+          decision("reductions", "job",
+                   reductions.getAwait() > 0
+                       ? "the first " + std::to_string(reductions.getAwait()) +
+                             " of a backward awaited"
+                       : "beside the next backward",
+                   reductions.getBecause()));
     plan.decisions.push_back(
         decision("update", "job", stringifyUpdateMode(update.getMode()).str(),
                  update.getBecause()));

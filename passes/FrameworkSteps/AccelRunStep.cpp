@@ -207,6 +207,11 @@ protected:
   int reachBackward() const override {
     return candidate.backwardPrefetch + (candidate.offloadSaved ? 2 : 1);
   }
+  /// Equal blocks are not where only some wait for their reductions.
+  bool foldsBackward() const override {
+    return candidate.awaitReductions == 0 ||
+           candidate.awaitReductions >= candidate.numUnits();
+  }
   /// Gradients are written into flat buffers.
   bool gradientsStay() const override { return true; }
 
@@ -396,6 +401,7 @@ protected:
     schedule::IssueOptions options;
     options.forwardPrefetch = candidate.forwardPrefetch;
     options.backwardPrefetch = candidate.backwardPrefetch;
+    options.awaitReductions = candidate.awaitReductions;
     options.keepUnsharded = !candidate.reduceEachMicroBatch;
     options.updateInline = updatesInline();
     options.hostUpdates = candidate.offloadOptimizer;

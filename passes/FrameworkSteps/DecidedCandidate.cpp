@@ -71,6 +71,8 @@ public:
       candidate.forwardPrefetch = static_cast<int>(prefetch.getForward());
       candidate.backwardPrefetch = static_cast<int>(prefetch.getBackward());
     }
+    if (auto reductions = job.getReductionsAttr())
+      candidate.awaitReductions = reductions.getAwait();
     candidate.holdsOutputs = job.getHoldOutputs();
     const frameworks::Kernels kernels = kernelsOf(module);
     readScript(kernels);

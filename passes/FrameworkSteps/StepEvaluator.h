@@ -152,6 +152,8 @@ struct Candidate {
   bool wholeParameters = false;
   int rootUnit = -1; // the one with torch's root rules, or none
   int forwardPrefetch = 1, backwardPrefetch = 1; // units ahead
+  /// accel-run: reductions that a backward waits for, from its first.
+  int64_t awaitReductions = 0;
   int64_t accumulation = 1;
   bool reduceEachMicroBatch = true; // else gradients stay unsharded (no_sync)
   StepDtypes dtypes;

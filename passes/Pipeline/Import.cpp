@@ -72,6 +72,7 @@ public:
                   ? because(job.forwardsFirst, "schedule of the pipeline")
                   : because(job.pipelineChunks, "chunks of the pipeline"));
     requestPrefetch();
+    requestReductions();
     requestAccumulation();
     requestCompile();
     requestFp8();
@@ -172,6 +173,21 @@ private:
             why);
   }
 
+  void requestReductions() {
+    if (framework.kind() != FrameworkKind::AccelRun)
+      return;
+    const std::optional<int64_t> written = job.awaitReductions.value;
+    if (!options.awaitReductions && !written)
+      return;
+    request("reductions",
+            {b.getNamedAttr(
+                "await", b.getI64IntegerAttr(options.awaitReductions.value_or(
+                             written.value_or(0))))},
+            options.awaitReductions
+                ? plain(options.reductionsWhy)
+                : because(job.awaitReductions, "await_reductions"));
+  }
+
   void requestCompile() {
     SmallVector<NamedAttribute> value;
     flag(value, "layers", options.compile);
@@ -260,7 +276,8 @@ private:
                                  : IntegerAttr(),
         options.holdOutputs ? b.getUnitAttr() : UnitAttr(),
         options.capability > 0 ? b.getF64FloatAttr(options.capability)
-                               : FloatAttr());
+                               : FloatAttr(),
+        sharding::ReductionsAttr());
   }
 
   void requestPrecision() {

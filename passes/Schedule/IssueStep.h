@@ -124,7 +124,9 @@ private:
 
 struct IssueOptions {
   int64_t forwardPrefetch = 1, backwardPrefetch = 1; // units gathered ahead
-  bool overlapReductions = true; // one is in flight beside the next backward
+  /// Reductions of a micro-batch, from the first, that end where they begin;
+  /// of the others one is in flight beside the next backward.
+  int64_t awaitReductions = 0;
   bool keepUnsharded = false; // gradients stay unsharded between micro-batches
   bool updateInline = false;  // a unit is updated once it is reduced
   bool clip = false;          // updates wait for the norm of all gradients
@@ -158,6 +160,7 @@ public:
     inBackward = false;
     current = -1;
     pending = 0;
+    awaited = 0;
     std::fill(kept.begin(), kept.end(), false);
   }
 
@@ -440,8 +443,10 @@ private:
 
   void hold(Held reduction) {
     held.push_back(reduction);
-    if (!options.overlapReductions)
+    if (awaited < options.awaitReductions) {
+      ++awaited;
       flushAll();
+    }
   }
 
   /// Ends the oldest reduction; that of a hybrid mesh goes on across replicas,
@@ -489,6 +494,7 @@ private:
   bool first = true, last = true, inBackward = false;
   int current = -1;       // the last gather that was awaited
   int pending = 0;        // gathers after it that are started
+  int64_t awaited = 0;    // reductions of this micro-batch, where they began
   std::vector<bool> kept; // by unit: from the forward to the backward
   std::deque<Held> held;  // reductions in flight
 };

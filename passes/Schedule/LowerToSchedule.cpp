@@ -15,6 +15,8 @@
 
 #include "mlir/Pass/Pass.h"
 
+#include <limits>
+
 namespace accel {
 #define GEN_PASS_DEF_LOWERTOSCHEDULEPASS
 #include "passes/Passes.h.inc"
@@ -101,7 +103,10 @@ private:
     const bool ahead = overlap && prefetch;
     issue.forwardPrefetch = ahead ? prefetch.getForward() : 0;
     issue.backwardPrefetch = ahead ? prefetch.getBackward() : 0;
-    issue.overlapReductions = overlap;
+    if (!overlap)
+      issue.awaitReductions = std::numeric_limits<int64_t>::max();
+    else if (auto reductions = job.getReductionsAttr())
+      issue.awaitReductions = reductions.getAwait();
     issue.keepUnsharded =
         accumulation.getMode() == sharding::AccumulationMode::KeepUnsharded;
     issue.hostUpdates = layout.offload.states;

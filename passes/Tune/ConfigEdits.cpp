@@ -208,6 +208,11 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
     return space.optimizers.empty()
                ? ""
                : "the optimizer " + space.optimizers[value].name;
+  case Knob::Reductions:
+    return value == 0 ? "reductions run beside the next backward"
+           : value >= space.maxReductions
+               ? "a backward waits for each reduction"
+               : "a backward waits for its first " + count(value, "reduction");
   case Knob::ZeroStage:
     return space.zeroStages.empty()
                ? ""
@@ -528,6 +533,9 @@ ConfigEdit ConfigEditor::expressKnob(Knob knob, const Point &point) const {
                   std::to_string(space.buckets[point[knob]] >> 20)}}};
   case Knob::Loss:
     return expressLoss(point);
+  case Knob::Reductions:
+    return {{{job.awaitReductions.key, std::to_string(point[knob]), job.file}},
+            ""};
   case Knob::Optimizer:
     return expressOptimizer(point);
   case Knob::ZeroStage:
@@ -554,7 +562,8 @@ std::vector<Knob> ConfigEditor::differences(const Point &from,
                         Knob::BackwardPrefetch,
                         Knob::Bucket,
                         Knob::Loss,
-                        Knob::Optimizer};
+                        Knob::Optimizer,
+                        Knob::Reductions};
   std::vector<Knob> result;
   for (Knob knob : order)
     if (knob == Knob::Checkpoint ? from.counts != to.counts

@@ -27,7 +27,7 @@ const Knob coarse[] = {Knob::Mesh,
 const Knob fine[] = {Knob::Reshard,         Knob::Wrap,
                      Knob::ForwardPrefetch, Knob::BackwardPrefetch,
                      Knob::Bucket,          Knob::ActivationOffload,
-                     Knob::Optimizer};
+                     Knob::Optimizer,       Knob::Reductions};
 /// The most generous setting of a part is not quite a bound: coarser units or
 /// another prefetch may still win this much.
 constexpr double boundSlack = 0.9;
@@ -199,6 +199,8 @@ private:
         small[knob] = space.values(knob, small).front();
         fast[knob] = space.values(knob, fast).back();
       }
+      small[Knob::Reductions] = space.values(Knob::Reductions, small).back();
+      fast[Knob::Reductions] = space.values(Knob::Reductions, fast).front();
       small.counts = frontier.back();
       fast.counts = frontier.front();
       fast[Knob::ActivationOffload] =
@@ -291,6 +293,10 @@ private:
     if (!here) {
       for (Knob knob : {Knob::ForwardPrefetch, Knob::BackwardPrefetch})
         start[knob] = space.values(knob, start).front();
+      here = climb(start, options.budgetBytes);
+    }
+    if (!here && space.open(Knob::Reductions)) {
+      start[Knob::Reductions] = space.values(Knob::Reductions, start).back();
       here = climb(start, options.budgetBytes);
     }
     if (!here && space.open(Knob::ActivationOffload)) {

@@ -69,6 +69,7 @@ private:
     if (request.bucket)
       close(Knob::Bucket, "--ddp-kwargs");
     written(Knob::Loss, job.lossChunks);
+    written(Knob::Reductions, job.awaitReductions);
     if (request.optimizer)
       close(Knob::Optimizer, "--optim");
     written(Knob::Optimizer, job.script.optim);
@@ -119,6 +120,12 @@ private:
                 Knob::BackwardPrefetch, Knob::ParameterOffload,
                 Knob::ActivationOffload},
                "distributed_config decides it");
+    if (executor != FrameworkKind::AccelRun)
+      close(Knob::Reductions, name + " overlaps them as it does");
+    else if (!space.isJob)
+      close(Knob::Reductions, "only a job file says it");
+    else if (space.base.shards().ranks <= 1)
+      close(Knob::Reductions, "gradients are not sharded");
     if (executor != FrameworkKind::Ddp)
       close(Knob::Bucket, "only ddp has buckets");
     if (executor != FrameworkKind::Deepspeed)
@@ -266,6 +273,8 @@ void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
   const bool ownJob = executor == FrameworkKind::AccelRun && space.isJob;
   if (!ownJob && !scriptFile)
     close(Knob::Loss);
+  if (!ownJob)
+    close(Knob::Reductions);
   if (executor != FrameworkKind::Fsdp1) {
     close(Knob::ForwardPrefetch);
     close(Knob::BackwardPrefetch);

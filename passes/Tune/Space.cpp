@@ -46,6 +46,8 @@ const char *toString(Knob knob) {
     return "loss";
   case Knob::Optimizer:
     return "optimizer";
+  case Knob::Reductions:
+    return "reductions";
   }
   return "";
 }
@@ -273,6 +275,15 @@ std::vector<int> Space::values(Knob knob, const Point &point) const {
     result.erase(result.begin(), result.begin() + minPrefetch);
     return result;
   }
+  case Knob::Reductions: {
+    // Each saves less than the one before it.
+    std::vector<int> result = {0, configured[knob], maxReductions};
+    for (int n = 1; n < maxReductions; n *= 2)
+      result.push_back(n);
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+  }
   case Knob::Accumulation:
     if (accumulationOf(point) == 1)
       return {configured[knob]};
@@ -451,6 +462,9 @@ bool locate(Space &space, const StepModel &model) {
   point[Knob::Accumulation] = base.reduceEachMicroBatch ? 0 : 1;
   point[Knob::ParameterOffload] = base.offloadParameters;
   point[Knob::OptimizerOffload] = base.offloadOptimizer;
+  space.maxReductions = base.numUnits();
+  point[Knob::Reductions] = static_cast<int>(
+      std::min<int64_t>(base.awaitReductions, space.maxReductions));
   space.maxPrefetch = std::max(
       {space.maxPrefetch, base.forwardPrefetch, base.backwardPrefetch});
   int all = static_cast<int>(space.layers.size());
@@ -509,6 +523,7 @@ Candidate expand(const Space &space, const StepModel &model,
   c.forwardPrefetch = point[Knob::ForwardPrefetch];
   c.backwardPrefetch = point[Knob::BackwardPrefetch];
   c.reduceEachMicroBatch = point[Knob::Accumulation] == 0;
+  c.awaitReductions = point[Knob::Reductions];
   c.offloadParameters = point[Knob::ParameterOffload];
   c.offloadOptimizer = point[Knob::OptimizerOffload];
   if (!c.offloadOptimizer)

@@ -39,8 +39,9 @@ enum class Knob {
   ZeroStage,         // Space::zeroStages (DeepSpeed)
   Loss,              // Space::lossChunks
   Optimizer,         // Space::optimizers
+  Reductions,        // of a backward, from its first, that it waits for
 };
-constexpr int numKnobs = 16;
+constexpr int numKnobs = 17;
 /// "mesh", "micro-batch", "wrap", ...: as decisions and --tune name them.
 const char *toString(Knob knob);
 
@@ -154,6 +155,7 @@ struct Space {
   std::vector<LayerGroup> groups;
   std::vector<int> layers; // StepModel::calls, in order
   int minPrefetch = 0, maxPrefetch = 3;
+  int maxReductions = 0; // of a backward
   /// All layers alike: what a YAML can say.
   bool uniformReshard = false, uniformCheckpoint = false;
   /// Saved values go to the host only of layers that are recomputed, all

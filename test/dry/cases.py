@@ -76,7 +76,8 @@ def name(case):
     return "-".join([case["family"], case["precision"], case["mesh"],
                      f"x{case['accumulation']}", case["recompute"],
                      case["extra"], *filter(None, [case.get("target")]),
-                     *(["pt2"] if case.get("archive") else [])])
+                     *(["pt2"] if case.get("archive") else []),
+                     *([f"await{case['await']}"] if "await" in case else [])])
 
 
 def possible(case):
@@ -165,6 +166,17 @@ ARCHIVED = [{"family": "gqa", "precision": precision, "mesh": mesh,
                 ("one", "fp32", "full", "none")]]
 
 
+# Reductions that end before the next backward: the first, and each; on a hybrid
+# mesh sums over replicas follow them.
+AWAITED = [{"family": "gqa", "precision": precision, "mesh": mesh,
+            "accumulation": accumulation, "recompute": "pointwise",
+            "extra": extra, "await": await_, "layers": 5}
+           for mesh, precision, accumulation, extra, await_ in [
+               ("two", "bf16", 1, "none", 2),
+               ("hybrid", "bf16-fp32", 2, "clip", 1),
+               ("two", "fp32", 1, "clip", 100)]]
+
+
 # What waits on the host; both kinds of update, all kinds of gathers.
 OFFLOADED = [
     {"family": family, "precision": precision, "mesh": mesh,
@@ -216,7 +228,7 @@ OFFLOADED = [
 
 def chosen():
     """Each family at least once, and every pair of options, in few cases."""
-    return pairwise() + SPLIT + OLDER + ARCHIVED
+    return pairwise() + SPLIT + OLDER + ARCHIVED + AWAITED
 
 
 def pairwise():
@@ -299,6 +311,8 @@ def write(folder, case):
                  else None))
         if extra == "chunks":
             job["loss_chunks"] = 4
+        if "await" in case:
+            job["await_reductions"] = case["await"]
         for key in case.get("offload", ()):
             job.setdefault("offload", {})[key] = "cpu"
         if "nvme" in case:

@@ -47,6 +47,7 @@ struct Case {
   /// States wait on a drive, with so many buffers; shards on the host.
   int64_t buffers = 0;
   bool parametersOnHost = false;
+  std::optional<int64_t> await = {}; // reductions
   int64_t backward() const {
     return backwardPrefetch < 0 ? prefetch : backwardPrefetch;
   }
@@ -162,6 +163,7 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
     import.keepUnsharded = true;
   import.prefetchForward = c.prefetch;
   import.prefetchBackward = c.backward();
+  import.awaitReductions = c.await;
   if (c.lossChunks)
     import.lossChunks = LossChunks{c.lossChunks};
   plan::Job training;
@@ -194,6 +196,9 @@ TEST_P(AccelRunStep, PeakIsTheTimelines) {
   EvaluateOptions expanded;
   expanded.expanded = true;
   const StepPrediction got = evaluator.evaluate(candidate, expanded);
+  const StepPrediction folded = evaluator.evaluate(candidate);
+  EXPECT_EQ(folded.peakBytes, got.peakBytes);
+  EXPECT_EQ(folded.stepSeconds, got.stepSeconds);
 
   ASSERT_TRUE(succeeded(runPhases(*lowered, Phase::Model, Phase::Scheduled)));
   plan::Plan plan;
@@ -312,6 +317,30 @@ INSTANTIATE_TEST_SUITE_P(
              .prefetch = 2,
              .tied = true,
              .lossChunks = 4},
+        Case{.name = "await_one", .await = 1},
+        Case{.name = "await_two_cpu",
+             .device = "cpu",
+             .precision = "no",
+             .clip = true,
+             .await = 2},
+        Case{.name = "await_accumulation",
+             .device = "cpu",
+             .accumulation = 3,
+             .await = 3},
+        Case{.name = "await_all_hybrid",
+             .ranks = 4,
+             .replicas = 2,
+             .checkpoint = true,
+             .await = 100},
+        Case{.name = "await_unsharded",
+             .accumulation = 2,
+             .keepUnsharded = true,
+             .await = 1},
+        Case{.name = "await_hook",
+             .device = "cpu",
+             .precision = "no",
+             .hook = "bf16",
+             .await = 1},
         Case{.name = "adafactor", .optimizer = "adafactor"},
         Case{.name = "adafactor_frozen",
              .device = "cpu",

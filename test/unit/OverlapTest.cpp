@@ -311,7 +311,7 @@ WriteOptions awaitedAtOnce(size_t units) {
   WriteOptions options;
   options.reshardAfterForward.assign(units, true);
   options.issue.forwardPrefetch = options.issue.backwardPrefetch = 0;
-  options.issue.overlapReductions = false;
+  options.issue.awaitReductions = 1 << 20;
   return options;
 }
 
@@ -338,7 +338,7 @@ void check(Case c) {
 
   // Awaited at once, and moved by the passes.
   c.options.issue.forwardPrefetch = c.options.issue.backwardPrefetch = 0;
-  c.options.issue.overlapReductions = false;
+  c.options.issue.awaitReductions = 1 << 20;
   ASSERT_TRUE(chain.build(c.options));
   ASSERT_EQ(chain.problems(), std::vector<std::string>()) << "as built";
   for (ProgramOp program : chain.programs()) {

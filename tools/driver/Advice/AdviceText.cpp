@@ -36,6 +36,7 @@ std::string placeOf(const tune::ConfigEditor &editor,
   };
   look(job.accumulation);
   look(job.lossChunks);
+  look(job.awaitReductions);
   look(job.data.microBatch);
   look(job.script.layerCheckpointing);
   look(job.script.fusedLoss);

@@ -76,6 +76,8 @@ Json settingJson(const tune::Space &space, const StepModel &model,
       result["mesh"][axis] = mesh.size(axis);
     result["mesh"]["sequence_parallel"] = option.sequence;
   }
+  if (space.base.executor == FrameworkKind::AccelRun)
+    result["await_reductions"] = point[Knob::Reductions];
   if (!space.buckets.empty())
     result["bucket_bytes"] = space.buckets[at(Knob::Bucket)];
   if (!space.lossChunks.empty())

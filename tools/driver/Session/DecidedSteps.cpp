@@ -14,6 +14,7 @@
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/ImportModule.h"
+#include "tools/driver/Session/Reductions.h"
 
 using namespace mlir;
 
@@ -102,6 +103,26 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
   ofMesh[{sharingOf(*session.inputs), microBatch}] = step->model;
   steps[{microBatch, 0, 0}] = std::move(step);
   return true;
+}
+
+void DecidedSteps::decideReductions(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  if (!session.own() || !job || job.getReductionsAttr() ||
+      session.options.noOverlap)
+    return;
+  auto &kept = steps[{session.inputs->training.microBatch, 0, 0}];
+  const ReductionChoice choice =
+      chooseReductions(*kept, session.machine(), session.budgetBytes());
+  if (choice.await == 0)
+    return;
+  job.setReductionsAttr(sharding::ReductionsAttr::get(
+      module.getContext(), choice.await,
+      sharding::BecauseAttr::get(module.getContext(), choice.why)));
+  DecidedStep waiting = *kept;
+  waiting.candidate.awaitReductions = choice.await;
+  kept = std::make_shared<const DecidedStep>(std::move(waiting));
+  session.importing.awaitReductions = choice.await;
+  session.importing.reductionsWhy = choice.why;
 }
 
 std::shared_ptr<const DecidedStep>

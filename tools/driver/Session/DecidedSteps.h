@@ -27,6 +27,10 @@ public:
   /// Takes the step of the configuration from its module, which is decided and
   /// differentiated. Problems are reported.
   bool keep(mlir::ModuleOp module);
+  /// Decides, where the job does not say it, which reductions a backward waits
+  /// for: in `module`, in the step that was kept, and in the session's options,
+  /// so that changes of the configuration are compared with it.
+  void decideReductions(mlir::ModuleOp module);
   /// The step of the configuration with another micro-batch, under another of
   /// PlanInputs::precisions (from 1), with other loss chunks (0: as
   /// configured). Null if there is none; problems of the configuration itself

@@ -290,6 +290,10 @@ void choose(const Advice &advice, const tune::Point &point, PlanInputs &inputs,
   options.prefetchForward = candidate.forwardPrefetch;
   options.prefetchBackward = candidate.backwardPrefetch;
   options.keepUnsharded = !candidate.reduceEachMicroBatch;
+  if (differs(tune::Knob::Reductions)) {
+    options.awaitReductions = candidate.awaitReductions;
+    options.reductionsWhy = chosen.why;
+  }
   if (differs(tune::Knob::Loss) && advice.executor == FrameworkKind::AccelRun) {
     options.lossChunks = LossChunks{space.modelChunks(point)};
     options.lossWhy = chosen.why;
