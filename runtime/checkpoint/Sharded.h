@@ -30,7 +30,8 @@ struct TrainState {
   int64_t microBatch = 0;    // micro-batches of the run done, by all ranks
   double optimizerSteps = 0; // without skipped ones
   LossScaler::State scaler;
-  std::string device; // of the plan: "cpu" or "cuda"
+  std::string device;      // of the plan: "cpu" or "cuda"
+  int64_t tensorRanks = 0; // of tp; 0: not recorded
 };
 
 /// Writes a checkpoint below `dir`, with the model's `buffers`, then removes

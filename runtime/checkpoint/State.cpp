@@ -91,7 +91,8 @@ void writeState(const std::string &folder, const plan::Plan &plan,
       {"scaler",
        {{"scale", state.scaler.scale}, {"good_steps", state.scaler.goodSteps}}},
       {"device", plan.device},
-      {"ranks", plan.ranks()}};
+      {"ranks", plan.ranks()},
+      {"tp", plan.axisSize("tp")}};
   json["files"] = ordered_json::array();
   for (const ShardFile &file : files)
     json["files"].push_back(
@@ -146,6 +147,8 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
     state.scaler.scale = read.number(scaler, "scale", 1e-300, 1e300);
     state.scaler.goodSteps = read.count(scaler, "good_steps", 0);
     state.device = json.value("device", plan.device);
+    if (json.contains("tp"))
+      state.tensorRanks = read.count(json, "tp", 1);
     files = readFiles(read);
     return state;
   } catch (const nlohmann::json::exception &error) {

@@ -245,6 +245,34 @@ def examine_move(tools, _):
     return f"losses within {worst:.1e}"
 
 
+def examine_move_tensor(tools, _):
+    """A run with tp 2 goes on without; attention's kernels then drop other
+    weights, and accel-run says so."""
+    for family, moves in (("halves", True), ("halves-dropout", True),
+                          ("halves-dropout", False)):
+        folder = os.path.join(tools.work, f"move-{family}-{moves}")
+        paths, ranks = {}, {}
+        for mesh in ("tensor", "two"):
+            _, gpu, ranks[mesh] = cases.write(
+                os.path.join(folder, mesh),
+                {"family": family, "precision": "fp32", "mesh": mesh,
+                 "accumulation": 1, "recompute": "none", "extra": "none"})
+            paths[mesh] = os.path.join(folder, mesh + ".json")
+            tools.plan(gpu, paths[mesh])
+        out = os.path.join(folder, "out")
+        tools.run_dry(paths["tensor"], ranks["tensor"], folder, "--steps", "2",
+                      "--out", out)
+        to = "two" if moves else "tensor"
+        tools.run_dry(paths[to], ranks[to], folder, "--out", out, "--resume",
+                      os.path.join(out, "step-00000002"))
+        with open(os.path.join(folder, "text"), encoding="utf-8") as f:
+            text = f.read()
+        said = "of a run with tp 2" in text and "with tp 1 other" in text
+        check(said == (moves and family == "halves-dropout"),
+              f"{family}, {moves}:\n{text}")
+    return "said where weights are dropped on another tp"
+
+
 PREPARING = threading.Lock()
 
 
@@ -368,6 +396,7 @@ def main():
     listed = list(cases.everything() if args.all else cases.chosen())
     listed += [("mutant-" + m, examine_mutant, m) for m in MUTANTS]
     listed.append(("move", examine_move, None))
+    listed.append(("move-tensor", examine_move_tensor, None))
     listed.append(("deterministic", examine_deterministic, None))
     listed.append(("without-gloo", examine_without_gloo, None))
     listed.append(("one-communicator", examine_one_communicator, None))

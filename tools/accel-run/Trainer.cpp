@@ -31,6 +31,20 @@ namespace {
 constexpr int64_t profiledStep = 2;
 constexpr size_t warmSteps = 3;
 
+/// Attention's own kernels drop weights: each rank of tp those of its heads, by
+/// its place.
+bool dropsByRank(const plan::Plan &plan) {
+  auto drops = [](const plan::Instruction &instruction) {
+    return instruction.op.starts_with("accel::flash_attention") ||
+           instruction.op.starts_with("accel::efficient_attention");
+  };
+  return std::any_of(plan.functions.begin(), plan.functions.end(),
+                     [&](const plan::Function &function) {
+                       return std::any_of(function.instructions.begin(),
+                                          function.instructions.end(), drops);
+                     });
+}
+
 double now() {
   return std::chrono::duration<double>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -69,6 +83,18 @@ void Trainer::start() {
           "dropout draws other numbers on '%s': from step %lld on "
           "other elements are dropped than there\n",
           state.device.c_str(), input.plan.device.c_str(),
+          static_cast<long long>(firstStep + 1));
+    const int64_t tensorRanks = input.plan.axisSize("tp");
+    if (groups.rank() == 0 && state.tensorRanks > 0 &&
+        state.tensorRanks != tensorRanks && state.device == input.plan.device &&
+        dropsByRank(input.plan))
+      std::fprintf(
+          stderr,
+          "accel-run: warning: the checkpoint is of a run with tp %lld, and "
+          "attention's kernels drop by a rank's heads: with tp %lld other "
+          "weights of attention are dropped from step %lld on than there\n",
+          static_cast<long long>(state.tensorRanks),
+          static_cast<long long>(tensorRanks),
           static_cast<long long>(firstStep + 1));
   } else if (!input.weightFiles.empty()) {
     std::vector<std::string> warnings;
