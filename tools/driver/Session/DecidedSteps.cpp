@@ -105,10 +105,15 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
   return true;
 }
 
+/// A GPU's seconds are its target's.
+bool DecidedSteps::weighsReductions() const {
+  return !session.options.noOverlap &&
+         (session.target || session.importing.device == "cpu");
+}
+
 void DecidedSteps::decideReductions(mlir::ModuleOp module) {
   auto job = sharding::findOnly<sharding::JobOp>(module);
-  if (!session.own() || !job || job.getReductionsAttr() ||
-      session.options.noOverlap)
+  if (!session.own() || !job || job.getReductionsAttr() || !weighsReductions())
     return;
   auto &kept = steps[{session.inputs->training.microBatch, 0, 0}];
   const ReductionChoice choice =
@@ -203,6 +208,21 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   if (with.lossChunks)
     with.lossWhy = "tried";
   Session::Module module = differentiated(from, with, ignored);
+  // As `plan` would choose for it. Where a budget is known it is taken to be
+  // enough.
+  if (auto job = module ? sharding::findOnly<sharding::JobOp>(*module)
+                        : sharding::JobOp();
+      job && !job.getReductionsAttr() && weighsReductions() &&
+      !session.budgetBytes()) {
+    Session::Module copy = module->clone();
+    if (const auto step = read(*copy, /*solves=*/false))
+      if (const ReductionChoice choice =
+              chooseReductions(*step, session.machine(), std::nullopt);
+          choice.await > 0)
+        job.setReductionsAttr(sharding::ReductionsAttr::get(
+            module->getContext(), choice.await,
+            sharding::BecauseAttr::get(module->getContext(), choice.why)));
+  }
   plan::Plan plan;
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||
       failed(runPhases(*module, Phase::Sharded, Phase::Scheduled,

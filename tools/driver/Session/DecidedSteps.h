@@ -59,6 +59,8 @@ public:
                                             ImportOptions with);
 
 private:
+  /// Seconds are known by which reductions can be chosen.
+  bool weighsReductions() const;
   /// `solves`: with the ways of segments that are solved for a cap.
   std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module,
                                           bool solves = true);
