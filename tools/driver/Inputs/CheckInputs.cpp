@@ -25,6 +25,7 @@ public:
     checkPredictions();
     checkAttention();
     checkReentrant();
+    checkReductions();
     checkReleases();
     checkVersions();
   }
@@ -143,6 +144,22 @@ private:
       report(Severity::Warning, "ignored-key", {}, "",
              "--reentrant has no effect: the script recomputes nothing",
              "pass --gradient-checkpointing too, or leave it out");
+  }
+
+  void checkReductions() {
+    const auto &await = job().awaitReductions;
+    if (await.value.value_or(0) == 0)
+      return;
+    const bool own = inputs.executor == FrameworkKind::AccelRun;
+    if (own && *job().accelerate.numProcesses > 1)
+      return;
+    report(Severity::Warning, "ignored-key", await.at, await.key,
+           own ? "await_reductions has no effect: one process reduces no "
+                 "gradients"
+               : "await_reductions has no effect: " +
+                     std::string(toString(inputs.executor)) +
+                     " reduces when its library does",
+           own ? "leave it out" : "pass --executor accel-run, or leave it out");
   }
 
   /// FlashAttention's kernels take 16 bits alone; autocast and FSDP's policy
