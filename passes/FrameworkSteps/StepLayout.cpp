@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <tuple>
 
 namespace accel {
@@ -42,8 +43,16 @@ void StepLayout::measureModel() {
   firstGradient.assign(model.values.size(), -1);
   firstUser.assign(model.parameters.size(), -1);
   lastUser.assign(model.parameters.size(), -1);
+  modules.assign(model.calls.size(), 0);
   for (size_t c = 0; c < model.calls.size(); ++c) {
     const StepCall &call = model.calls[c];
+    std::string_view module; // of the parameter before
+    for (int parameter : call.parameters) {
+      const std::string_view fqn = model.parameters[parameter].fqn;
+      const std::string_view owner = fqn.substr(0, fqn.rfind('.'));
+      modules[c] += owner != module;
+      module = owner;
+    }
     for (int value : call.inputs)
       lastReader[value] = static_cast<int>(c);
     for (int i : model.kinds[call.kind].inputGradients)

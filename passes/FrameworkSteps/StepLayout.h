@@ -169,6 +169,7 @@ public:
 
   /// By parameter: the calls that read it first and last, or -1.
   std::vector<int> firstUser, lastUser;
+  std::vector<int> modules; // by call: those that have parameters of their own
 
   ParameterDtypes dtypes() const { return ParameterDtypes(*candidate); }
   /// The sum of two gradients of the parameter is a tensor of its own
@@ -254,8 +255,14 @@ private:
   Updated updated(const StepParameter &parameter, RankClass rankClass) const;
   void measureUpdate(RankClass rankClass);
   void measureTimes();
-  /// Of the CPU beside a call's own operators, in operators.
+  /// What wrappers and checkpoints take of the CPU beside the operators of a
+  /// call, in operators.
+  struct HostOps {
+    double forward = 0, backward = 0;
+    bool operator==(const HostOps &) const = default;
+  };
   double checkpointOps(const SegmentVariant &variant) const;
+  std::vector<HostOps> hooksOfWrapper() const; // by call
   void measureGraphs();
   bool movesInput(int call, size_t input) const;
   bool startsGraph(int call) const;

@@ -10,10 +10,15 @@ that `plan` counts (those that launch, views as half of one, and what a
 checkpointed layer takes beside), are what `dispatch_seconds` of the targets
 says. What a checkpointed layer takes beside what is counted is told in operators.
 The stand-in's launch takes 1.5 us of an operator, a driver's 2 to 3.
+
+What wrappers take beside is told in operators of the same model alone: for each
+unit of FSDP2 and FSDP1, each gradient of ZeRO 2, and each module that has
+parameters of ZeRO 3 (DeepSpeed of .deepspeed, where it is).
 """
 import argparse
 import json
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -40,8 +45,46 @@ WAYS = {
     "reentrant": ("no", ["--dtype", "bf16", "--gradient-checkpointing", "--reentrant"]),
 }
 CHECKPOINTED = ("checkpoints", "reentrant")
+WHAT = {"fsdp2": "units", "fsdp1": "units", "zero2": "gradients", "zero3": "modules"}
+WRAPPERS = tuple(WHAT)
+DEEPSPEED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", ".deepspeed")
 TOKENS = 8
 UNIT = 1e-3  # seconds of an operator in the target that counts them
+
+
+def wrapped(model, way):
+    """What computes a loss and its gradients, of one rank, and how many of what
+    the wrapper has."""
+    import torch
+
+    if way.startswith("zero"):
+        import deepspeed
+
+        deepspeed.init_distributed(dist_backend="nccl")
+        count = (sum(any(True for _ in m.parameters(recurse=False)) for m in model.modules())
+                 if way == "zero3" else sum(1 for _ in model.parameters()))
+        engine, *_ = deepspeed.initialize(
+            model=model, optimizer=torch.optim.AdamW(model.parameters()), config={
+                "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1000,
+                "bf16": {"enabled": True}, "zero_allow_untested_optimizer": True,
+                "zero_optimization": {"stage": int(way[-1])}})
+        return engine, engine.backward, count
+    torch.distributed.init_process_group("nccl")
+    model.cuda()
+    layers = model.base_model.layers
+    if way == "fsdp2":
+        from torch.distributed.fsdp import fully_shard
+
+        for layer in layers:
+            fully_shard(layer)
+        return fully_shard(model), lambda loss: loss.backward(), LAYERS + 1
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    flat = FullyShardedDataParallel(
+        model, auto_wrap_policy=ModuleWrapPolicy({type(layers[0])}), use_orig_params=True,
+        device_id=0)
+    return flat, lambda loss: loss.backward(), LAYERS + 1
 
 
 def measure(folder, way, steps):
@@ -62,16 +105,23 @@ def measure(folder, way, steps):
     if way in CHECKPOINTED:
         model.gradient_checkpointing_enable({"use_reentrant": way == "reentrant"})
         model.enable_input_require_grads()
-    model.train().cuda()
+    model.train()
+    count, backward = 0, lambda loss: loss.backward()
+    if way in WRAPPERS:
+        torch.cuda.set_device(0)
+        model, backward, count = wrapped(model, way)
+    else:
+        model.cuda()
     ids = torch.zeros((1, TOKENS), dtype=torch.long, device="cuda")
     trained = [p for p in model.parameters() if p.requires_grad]
 
     def step():
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=autocast):
             loss = model(input_ids=ids, labels=ids).loss
-        loss.backward()
-        for parameter in trained:
-            parameter.grad = None
+        backward(loss)
+        if not way.startswith("zero"):
+            for parameter in trained:
+                parameter.grad = None
 
     for _ in range(3):
         step()
@@ -81,7 +131,17 @@ def measure(folder, way, steps):
         for _ in range(steps):
             step()
         means.append((time.process_time() - begin) / steps)
-    print(min(means))
+    print(min(means), count, flush=True)
+    os._exit(0)  # what wrappers leave running is not waited for
+
+
+def run(folder, way, options, environment):
+    """Seconds, and how many of what a wrapper has."""
+    done = subprocess.run(
+        [sys.executable, __file__, folder, way, str(options.steps)], check=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
+    seconds, count = done.stdout.split()[-2:]
+    return float(seconds), int(count)
 
 
 def counted(program, target, folder, way):
@@ -99,6 +159,12 @@ def counted(program, target, folder, way):
     return (seconds["step_s"] - seconds["optimizer_s"]) / UNIT
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
@@ -108,7 +174,7 @@ def main():
     program = os.path.join(binaries, "accel-opt")
     environment = {**os.environ, "LD_PRELOAD": os.path.join(binaries, "dry-gpu.so"),
                    "LD_LIBRARY_PATH": os.path.join(binaries, "dry"), "DRY_DEVICES": "1"}
-    times, rest = [], {way: [] for way in CHECKPOINTED}
+    alone, times, rest = {}, [], {way: [] for way in CHECKPOINTED}
     with tempfile.TemporaryDirectory() as work:
         shown = subprocess.run([program, "targets", "h200", "--format", "yaml"], check=True,
                                stdout=subprocess.PIPE, text=True).stdout
@@ -125,10 +191,7 @@ def main():
             with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
                 json.dump(config, f)
             for way in WAYS:
-                done = subprocess.run(
-                    [sys.executable, __file__, folder, way, str(options.steps)], check=True,
-                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
-                seconds = float(done.stdout.split()[-1])
+                seconds, _ = run(folder, way, options, environment)
                 operators = counted(program, target, folder, way)
                 each = seconds / operators
                 print(f"{name:10}{way:13}{operators:10.0f}{1e3 * seconds:10.1f}"
@@ -139,6 +202,23 @@ def main():
                 times.append(each)
                 if way == "bf16":
                     plain = each
+                    alone[name] = seconds, each
+        exchange = os.path.join(work, "exchange")
+        os.mkdir(exchange)
+        for way in WRAPPERS:
+            if way.startswith("zero") and not os.path.isdir(DEEPSPEED):
+                continue
+            more = []
+            for name in ("llama", "gpt_neox"):
+                own = {**environment, "DRY_EXCHANGE": exchange, "RANK": "0", "WORLD_SIZE": "1",
+                       "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
+                       "MASTER_PORT": free_port(), "DS_ACCELERATOR": "cuda",
+                       "PYTHONPATH": DEEPSPEED}
+                seconds, count = run(os.path.join(work, name), way, options, own)
+                before, each = alone[name]
+                more.append((seconds - before) / each / count)
+            print(f"{way}: {more[0]:.0f} and {more[1]:.0f} operators more for each of the "
+                  f"{WHAT[way]} of llama and gpt_neox", flush=True)
     print(f"an operator: {1e6 * statistics.median(times):.1f} us in the median, "
           f"{1e6 * min(times):.1f} to {1e6 * max(times):.1f}")
     for way, layers in rest.items():
@@ -147,7 +227,7 @@ def main():
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[2] in WAYS:
+    if len(sys.argv) == 4 and sys.argv[2] in (*WAYS, *WRAPPERS):
         measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         main()
