@@ -84,7 +84,9 @@ def write_pages(program, folder):
         write("runs.csv", f.read())
     model = ["--model", LLAMA_1B, "--seq-len", "1024"]
     page("fits", "plan", "job.yaml", *model, *TARGET)
-    page("stages", "plan", "megatron.yaml", *model, *TARGET)
+    # So long that the device decides, not the host.
+    page("stages", "plan", "megatron.yaml", "--model", LLAMA_1B, "--seq-len",
+         "8192", *TARGET)
     page("misfit", "plan", "fsdp.yaml", "--model", LLAMA_8B, "--target",
          "a100-40gb", "--tune=all")
     run("plan", "tiny.yaml", "--model", TINY, "--seq-len", "8", "--executor",
