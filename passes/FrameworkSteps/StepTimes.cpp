@@ -120,14 +120,14 @@ constexpr double zero3ModuleDispatch = 64, zeroGradientDispatch = 10;
 std::vector<StepLayout::HostOps> StepLayout::hooksOfWrapper() const {
   std::vector<HostOps> hooks(model.calls.size());
   const bool fsdp2 = candidate->executor == FrameworkKind::Fsdp2;
-  if (fsdp2 || candidate->executor == FrameworkKind::Fsdp1)
-    for (const UnitSizes &unit : units) {
-      const double half = (fsdp2 ? fsdp2UnitDispatch : fsdp1UnitDispatch) / 2;
+  if (fsdp2 || candidate->executor == FrameworkKind::Fsdp1) {
+    const double half = (fsdp2 ? fsdp2UnitDispatch : fsdp1UnitDispatch) / 2;
+    for (const UnitSizes &unit : units)
       if (unit.firstCall >= 0) {
         hooks[unit.firstCall].forward += half;
         hooks[unit.lastCall].backward += half;
       }
-    }
+  }
   if (candidate->executor != FrameworkKind::Deepspeed)
     return hooks;
   for (size_t c = 0; c < hooks.size(); ++c) {

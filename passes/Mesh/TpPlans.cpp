@@ -338,33 +338,25 @@ constexpr TpEntry dispatchedWithBiases[] = {
 };
 
 /// The vocabulary of families whose plan in transformers leaves the table of
-/// tokens whole, or that have none there: Megatron and accel-run cut the table
-/// and the head, which is often the same weight, and the loss with them.
-constexpr TpEntry vocabularyOfGpt2[] = {
-    {"wte", EmbeddingRowwise},
-    {"lm_head", ColwiseGatherOutput},
+/// tokens whole, or that have none there, by all names of the table and the
+/// head: Megatron and accel-run cut both, which often are one weight, and the
+/// loss with them.
+constexpr TpEntry vocabulary[] = {
+    {"embed_in", EmbeddingRowwise},        {"embed_tokens", EmbeddingRowwise},
+    {"word_embeddings", EmbeddingRowwise}, {"wte", EmbeddingRowwise},
+    {"lm_head", ColwiseGatherOutput},      {"proj_out", ColwiseGatherOutput},
 };
-constexpr TpEntry vocabularyOfGptNeoX[] = {{"embed_in", EmbeddingRowwise}};
-constexpr TpEntry vocabularyOfFalcon[] = {
-    {"word_embeddings", EmbeddingRowwise},
-    {"lm_head", ColwiseGatherOutput},
-};
+/// The same of T5, both of whose halves look rows up in one table.
 constexpr TpEntry vocabularyOfT5[] = {
     {"shared", EmbeddingRowwise},
     {"lm_head", ColwiseGatherOutput},
 };
-constexpr TpEntry vocabularyOfWhisper[] = {
-    {"embed_tokens", EmbeddingRowwise},
-    {"proj_out", ColwiseGatherOutput},
-};
-constexpr TpEntry vocabularyOfBert[] = {
+/// The same of encoders, whose heads are modules with a layer before the one
+/// that gives logits (RoBERTa's `lm_head`).
+constexpr TpEntry vocabularyOfEncoder[] = {
     {"word_embeddings", EmbeddingRowwise},
-    {"predictions.decoder", ColwiseGatherOutput},
     {"lm_head.decoder", ColwiseGatherOutput},
-};
-constexpr TpEntry vocabulary[] = {
-    {"embed_tokens", EmbeddingRowwise},
-    {"lm_head", ColwiseGatherOutput},
+    {"predictions.decoder", ColwiseGatherOutput},
 };
 
 constexpr TpEntry headAlone[] = {{"lm_head", ColwiseGatherOutput}};
@@ -398,16 +390,16 @@ constexpr TpPlan plans[] = {
     {"GlmModel", glm4, {}, true},
     {"Glm4Model", glm4, {}, true},
     {"Phi3Model", phi3, {}, true},
-    {"GPTNeoXModel", gptNeoX, {}, true, vocabularyOfGptNeoX},
-    {"GPT2Model", gpt2, {}, false, vocabularyOfGpt2},
-    {"GPTBigCodeModel", gptBigCode, {}, false, vocabularyOfGpt2},
-    {"FalconModel", falcon, {}, false, vocabularyOfFalcon},
-    {"MptModel", mpt, {}, false, vocabularyOfGpt2},
+    {"GPTNeoXModel", gptNeoX, {}, true, vocabulary},
+    {"GPT2Model", gpt2, {}, false, vocabulary},
+    {"GPTBigCodeModel", gptBigCode, {}, false, vocabulary},
+    {"FalconModel", falcon, {}, false, vocabulary},
+    {"MptModel", mpt, {}, false, vocabulary},
     {"StableLmModel", gatedAlone, {}, false, vocabulary},
     {"OPTModel", projected, {}, false, vocabulary},
-    {"WhisperModel", projected, {}, false, vocabularyOfWhisper},
-    {"BertModel", bert, {}, false, vocabularyOfBert},
-    {"RobertaModel", bert, {}, false, vocabularyOfBert},
+    {"WhisperModel", projected, {}, false, vocabulary},
+    {"BertModel", bert, {}, false, vocabularyOfEncoder},
+    {"RobertaModel", bert, {}, false, vocabularyOfEncoder},
     {"ViTModel", vit, {}, false},
     {"T5Stack", t5, {}, false, vocabularyOfT5},
 };
