@@ -56,6 +56,12 @@ constexpr llvm::StringLiteral joinedAttr = "aten.joined";
 /// whole rows of them.
 constexpr llvm::StringLiteral wholeScoresAttr = "aten.whole_scores";
 
+/// Of `_softmax` and its derivative, a unit: a kernel that knows the order of
+/// tokens, reads what is on and below the diagonal and writes zeros above it
+/// (scaled_upper_triang_masked_softmax.h of Megatron-LM,
+/// megatron/fused_kernels, and of Apex, csrc/megatron).
+constexpr llvm::StringLiteral causalScoresAttr = "aten.causal_scores";
+
 /// Of `slice.Tensor` from row 0, three integers n, k, m: the rows are looked up
 /// at a list of positions [n, m], which is expanded to [k, m]; a single row m
 /// times.

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "dialects/Aten/Eager.h"
 #include "dialects/Aten/Rules.h"
 
 #include <cmath>
@@ -129,8 +130,15 @@ static Cost inputCost(Operation *op, double perElement) {
   double numel = tensorType(op->getOperand(0)).getNumElements();
   return {perElement * numel, defaultCost(op).bytes};
 }
-Cost SoftmaxOp::getCost() { return inputCost(*this, 4); }
-Cost SoftmaxBackwardDataOp::getCost() { return inputCost(*this, 4); }
+static Cost softmaxCost(Operation *op) {
+  Cost cost = inputCost(op, 4);
+  if (op->hasAttr(causalScoresAttr))
+    for (Value operand : op->getOperands())
+      cost.bytes -= static_cast<double>(tensorBytes(operand.getType())) / 2;
+  return cost;
+}
+Cost SoftmaxOp::getCost() { return softmaxCost(*this); }
+Cost SoftmaxBackwardDataOp::getCost() { return softmaxCost(*this); }
 Cost AmaxOp::getCost() { return inputCost(*this, 1); }
 Cost AminOp::getCost() { return inputCost(*this, 1); }
 Cost AnyDimsOp::getCost() { return inputCost(*this, 1); }
@@ -165,8 +173,12 @@ int64_t AllDimsOp::getWorkspaceBytes(Device device) {
 //===----------------------------------------------------------------------===//
 
 BACKWARD(SoftmaxOp) {
-  operandGrads[0] = b.create<SoftmaxBackwardDataOp>(
-      grads[0], getResult(), getDim(), elementOf(getSelf()));
+  Value grad = b.create<SoftmaxBackwardDataOp>(grads[0], getResult(), getDim(),
+                                               elementOf(getSelf()));
+  if ((*this)->hasAttr(causalScoresAttr))
+    grad.getDefiningOp()->setAttr(causalScoresAttr,
+                                  UnitAttr::get(grad.getContext()));
+  operandGrads[0] = grad;
   return success();
 }
 

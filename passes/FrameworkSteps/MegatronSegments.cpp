@@ -6,8 +6,10 @@
 #include "passes/FrameworkSteps/MegatronSegments.h"
 
 #include "passes/Partition/GraphParts.h"
+#include "passes/StepModel/MegatronFused.h"
 #include "passes/StepModel/MegatronRecompute.h"
 #include "passes/StepModel/MegatronStates.h"
+#include "passes/StepModel/TensorExchanges.h"
 
 namespace accel {
 
@@ -57,8 +59,14 @@ void MegatronSegments::addParameter(sharding::ParamOp op,
 mlir::LogicalResult MegatronSegments::convert(sharding::CallOp op,
                                               SegmentGraph &graph,
                                               const Target *target) const {
-  if (!converts)
+  if (megatron)
+    fuseDropoutSums(graph);
+  if (!converts) {
+    // Megatron's own layers.
+    if (megatron && target && isRepeated(op.getPath()))
+      overlapTensor(graph, TensorOverlap::WeightGradients, *target);
     return mlir::success();
+  }
   if (const std::string why = useMegatronExperts(graph, experts, target);
       !why.empty())
     return op.emitOpError() << "cannot be shared: " << why;

@@ -116,6 +116,8 @@ public:
   Value byFusedSoftmax() {
     auto [x, v] = scoresAndValues();
     x = make<aten::SoftmaxOp>(x, uint64_t(3));
+    if (op.getIsCausal() && !op.getMask())
+      x.getDefiningOp()->setAttr(aten::causalScoresAttr, builder.getUnitAttr());
     return weighted(x, v);
   }
 

@@ -39,8 +39,10 @@ public:
       return;
     findUses();
     waitForFourBits();
-    if (layers.overlapsTensor)
-      overlapTensor(graph, TensorOverlap::UserBuffers, *target);
+    overlapTensor(graph,
+                  layers.overlapsTensor ? TensorOverlap::UserBuffers
+                                        : TensorOverlap::WeightGradients,
+                  *target);
     overlapContext();
   }
 

@@ -68,6 +68,9 @@ private:
     maker.assign(function.slots.size(), -1);
     readers.assign(function.slots.size(), {});
     turned.assign(function.slots.size(), false);
+    parameter.assign(function.slots.size(), false);
+    for (int slot : function.params)
+      parameter[base(slot)] = true;
     for (int i = 0; i < count(); ++i) {
       if (graph.view[i]) {
         noteTurned(list[i]);
@@ -94,7 +97,14 @@ private:
   bool isMatmul(int i) const {
     return !graph.view[i] && opKind(function.instructions[i]) == OpKind::Matmul;
   }
-  /// A gather or scatter over tp.
+  bool readsParameter(int i) const {
+    bool reads = false;
+    forEachSlot(function.instructions[i],
+                [&](int slot) { reads |= parameter[base(slot)]; });
+    return reads;
+  }
+  /// A gather or scatter over tp; a sum too where whole collectives run beside
+  /// matmuls.
   std::optional<plan::Exchange> exchangeAt(int i) const {
     const Instruction &instruction = function.instructions[i];
     if (!plan::isExchange(instruction))
@@ -103,7 +113,9 @@ private:
     if (!exchange || exchange->axes.size() != 1 ||
         exchange->axes.front() != "tp" ||
         (exchange->kind != ExchangeKind::AllGather &&
-         exchange->kind != ExchangeKind::ReduceScatter))
+         exchange->kind != ExchangeKind::ReduceScatter &&
+         (how != TensorOverlap::WeightGradients ||
+          exchange->kind != ExchangeKind::AllReduce)))
       return std::nullopt;
     return exchange;
   }
@@ -113,8 +125,11 @@ private:
     std::vector<double> waits = graph.waits;
     waits.resize(function.instructions.size(), -1);
     std::map<int, double> left; // seconds of a matmul that hide nothing yet
+    // Of exchanges in pieces the first or the last one waits.
     const auto pieces =
         static_cast<double>(std::max<int64_t>(1, graph.mesh.size("tp")));
+    const double exposed =
+        how == TensorOverlap::WeightGradients ? 0 : 1 / pieces;
     for (int i = 0; i < count(); ++i) {
       const auto exchange = exchangeAt(i);
       if (!exchange)
@@ -126,7 +141,7 @@ private:
           continue;
         double &free =
             left.try_emplace(matmul, secondsOf(matmul)).first->second;
-        const double part = std::min(free, all * (1 - 1 / pieces) - hidden);
+        const double part = std::min(free, all * (1 - exposed) - hidden);
         if (part <= 0)
           continue;
         free -= part;
@@ -148,6 +163,9 @@ private:
 
   /// The matmuls that an exchange runs beside.
   std::vector<int> beside(int i, const plan::Exchange &exchange) const {
+    if (how == TensorOverlap::WeightGradients)
+      return graph.forward[i] ? std::vector<int>()
+                              : besideGradients(i, exchange);
     if (exchange.kind == ExchangeKind::AllGather)
       return readersOf(i, base(exchange.result));
     if (how == TensorOverlap::UserBuffers)
@@ -157,13 +175,38 @@ private:
         made >= 0 && isMatmul(made) && graph.forward[made] == graph.forward[i];
     return alone ? std::vector<int>{made} : std::vector<int>();
   }
+  /// What a gather is for are weights' gradients, what a sum is of are inputs'
+  /// gradients; beside it runs the other one of the same layer, which reads the
+  /// same output's gradient.
+  std::vector<int> besideGradients(int i,
+                                   const plan::Exchange &exchange) const {
+    const bool gathers = exchange.kind == ExchangeKind::AllGather;
+    const std::vector<int> own = gathers ? readersOf(i, base(exchange.result))
+                                         : makersOf(i, base(exchange.value));
+    std::vector<int> found;
+    for (int matmul : own) {
+      // A gathered output's gradient is read by both.
+      if (readsParameter(matmul) == gathers)
+        return {};
+      forEachSlot(function.instructions[matmul], [&](int slot) {
+        if (parameter[base(slot)] ||
+            (gathers && base(slot) == base(exchange.result)))
+          return;
+        for (int other : readers[base(slot)])
+          if (isMatmul(other) && !graph.forward[other] &&
+              readsParameter(other) == gathers)
+            found.push_back(other);
+      });
+    }
+    return found;
+  }
   std::vector<int> readersOf(int i, int root) const {
     std::vector<int> found;
     for (int reader : readers[root]) {
       if (!isMatmul(reader) || graph.forward[reader] != graph.forward[i])
         continue;
       const Arg &leftOperand = function.instructions[reader].args.front();
-      if (how == TensorOverlap::UserBuffers ||
+      if (how != TensorOverlap::SymmetricMemory ||
           (base(leftOperand.slot) == root && !turned[leftOperand.slot]))
         found.push_back(reader);
     }
@@ -252,6 +295,7 @@ private:
   std::vector<int> maker;                // by slot; of views none
   std::vector<std::vector<int>> readers; // by storage; views are none
   std::vector<bool> turned;              // by slot
+  std::vector<bool> parameter;           // by storage
 };
 
 } // namespace

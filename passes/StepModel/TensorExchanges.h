@@ -10,10 +10,11 @@
 // a scatter (all_gather_tensor and reduce_scatter_tensor of
 // torch/distributed/_functional_collectives.py).
 //
-// An exchange may run beside matmuls that are cut into as many pieces as there
-// are ranks: Transformer Engine's userbuffers (tp_comm_overlap), or
-// asynchronous tensor parallelism (torch/_inductor/fx_passes/
-// micro_pipeline_tp.py, torch/distributed/_symmetric_memory/__init__.py).
+// An exchange may run beside matmuls: whole, beside those of a backward that do
+// not need it; or in pieces, as many as there are ranks, beside those that do:
+// Transformer Engine's userbuffers (tp_comm_overlap), or asynchronous tensor
+// parallelism (torch/_inductor/fx_passes/micro_pipeline_tp.py,
+// torch/distributed/_symmetric_memory/__init__.py).
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_STEPMODEL_TENSOREXCHANGES_H
@@ -27,6 +28,13 @@ namespace accel {
 /// Which matmuls an exchange over tp runs beside.
 enum class TensorOverlap {
   None,
+  /// In the backward of a layer cut by columns, whole collectives: what a
+  /// weight's gradient reads is gathered again beside the input's gradient,
+  /// and the input's gradient is summed (or summed and scattered) beside the
+  /// weight's (LinearWithGradAccumulationAndAsyncCommunication of
+  /// megatron/core/tensor_parallel/layers.py, and transformer_engine/pytorch/
+  /// module/layernorm_linear.py). Nothing is hidden in the forward.
+  WeightGradients,
   /// All that read what is gathered, or make what is scattered, through sums of
   /// gradients too.
   UserBuffers,

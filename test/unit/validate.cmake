@@ -4,6 +4,7 @@ if(TARGET AccelValidate)
     ${CMAKE_CURRENT_LIST_DIR}/RunTableTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/TrainersTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/TorchtitanMeshTest.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/MegatronSecondsTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/MegatronTest.cpp
     ${CMAKE_CURRENT_LIST_DIR}/MegatronExpertsTest.cpp MLIR
     LINK AccelValidate)
