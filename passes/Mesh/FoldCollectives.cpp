@@ -163,7 +163,7 @@ struct SliceBelowView : OpRewritePattern<SliceOp> {
     auto type = cast<RankedTensorType>(view.getSelf().getType());
     auto result = cast<RankedTensorType>(slice.getType());
     SmallVector<int64_t> shape(type.getShape());
-    shape[dim] = shape[dim] * result.getNumElements() / type.getNumElements();
+    shape[dim] /= type.getNumElements() / result.getNumElements();
     Value part = SliceOp::create(
         rewriter, slice.getLoc(), type.clone(shape), view.getSelf(), dim,
         slice.getAxis(), outer * static_cast<int64_t>(slice.getPieces()),

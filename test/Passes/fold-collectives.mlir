@@ -89,6 +89,17 @@ func.func private @tokens(%x: tensor<16x6xf32>) -> tensor<2x2x6xf32> {
   return %2 : tensor<2x2x6xf32>
 }
 
+// Sizes whose product 64 bits do not hold.
+// CHECK-LABEL: @many
+// CHECK-NEXT:  sharding.reduce_scatter %{{.*}} dim 0 over "tp" pieces 32768
+// CHECK-NEXT:  aten.view %{{.*}}, [32768, 1024, 4096]
+func.func private @many(%x: tensor<134217728x4096xbf16>) -> tensor<32768x1024x4096xbf16> {
+  %0 = sharding.all_reduce %x over ["tp"] : tensor<134217728x4096xbf16>
+  %1 = aten.view %0, [32768, 4096, 4096] : (tensor<134217728x4096xbf16>) -> tensor<32768x4096x4096xbf16>
+  %2 = sharding.slice %1 dim 1 over "tp" : (tensor<32768x4096x4096xbf16>) -> tensor<32768x1024x4096xbf16>
+  return %2 : tensor<32768x1024x4096xbf16>
+}
+
 // Merged rows are cut by their outer part: pieces across the view stay.
 // CHECK-LABEL: @across
 // CHECK-NEXT:  sharding.all_reduce
