@@ -94,19 +94,22 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
       description->kernels.front() != plan::UpdateKernel::Foreach)
     optimizer.kernel = description->kernels.front();
   const std::string name = description->name;
-  if (own && !description->executed)
+  const bool program = own || options.emitsProgram();
+  if (program && !description->executed)
     return report(Severity::Error, notSupportedCode,
                   "accel-run does not execute the optimizer '" + name +
                       "' yet, it is predicted for other executors only",
-                  "plan with --executor fsdp2, ddp or fsdp1");
-  if (own && description->reads != plan::UpdateReads::Elements &&
+                  own ? "plan with --executor fsdp2, ddp or fsdp1"
+                      : "-o takes a program of accel-run: leave it out to plan "
+                        "what accelerate itself would do");
+  if (program && description->reads != plan::UpdateReads::Elements &&
       inputs.job.accelerate.mesh->size(plan::expertAxis) > 1)
     return report(Severity::Error, notSupportedCode,
                   "the optimizer '" + name +
                       "' reads whole parameters, which accel-run does not "
                       "plan yet where ranks of ep share experts",
                   "leave ep at 1, or use adamw, sgd or lion");
-  if (own && description->reads != plan::UpdateReads::Elements &&
+  if (program && description->reads != plan::UpdateReads::Elements &&
       inputs.job.accelerate.mesh->size("tp") > 1)
     return report(Severity::Error, notSupportedCode,
                   "the optimizer '" + name +
