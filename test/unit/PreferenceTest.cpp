@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepEvaluator.h"
+#include "test/unit/RecordedBytes.h"
 #include "test/unit/StepModels.h"
 
 #include <gtest/gtest.h>
@@ -27,20 +28,6 @@ Candidate randomPreference(const StepModel &model, std::mt19937 &random) {
   preference.whole = random() % 2 && !preference.scoresFirst;
   preference.generationBytes = static_cast<int64_t>(random() % 2) << 20;
   return candidate;
-}
-
-int64_t bytesAtPeak(const replay::Problem &problem) {
-  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
-  int64_t level = 0, peak = 0;
-  for (const replay::Event &event : problem.events) {
-    if (event.action == replay::Action::Allocate)
-      level += bytes[event.tensor] = event.bytes;
-    else if (event.action == replay::Action::Free ||
-             event.action == replay::Action::Park)
-      level -= bytes[event.tensor];
-    peak = std::max(peak, level);
-  }
-  return peak;
 }
 
 /// What is folded is what is run one by one; what is allocated is freed, and is

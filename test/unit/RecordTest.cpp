@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Engine.h"
+#include "test/unit/RecordedBytes.h"
 #include "test/unit/StepModels.h"
 
 #include <gtest/gtest.h>
@@ -12,21 +13,6 @@ using namespace accel;
 using namespace accel::stepmodels;
 
 namespace {
-
-/// As they are asked for: some of DeepSpeed's sums are not of whole blocks.
-int64_t bytesAtPeak(const replay::Problem &problem) {
-  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
-  int64_t level = 0, peak = 0;
-  for (const replay::Event &event : problem.events) {
-    if (event.action == replay::Action::Allocate)
-      level += bytes[event.tensor] = event.bytes;
-    else if (event.action == replay::Action::Free ||
-             event.action == replay::Action::Park)
-      level -= bytes[event.tensor];
-    peak = std::max(peak, level);
-  }
-  return peak;
-}
 
 /// What is recorded tensor by tensor is what is counted in sums.
 TEST(Record, RecordedTensorsAreThePeak) {

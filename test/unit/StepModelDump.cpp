@@ -22,6 +22,7 @@
 #include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
+#include "test/unit/RecordedBytes.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -161,21 +162,11 @@ json::Array dumpParameters(const StepModel &model) {
 
 /// Bytes of the recorded tensors at their peak, and of their segments.
 json::Object dump(const replay::Problem &problem) {
-  std::vector<int64_t> bytes(static_cast<size_t>(problem.tensors), 0);
-  int64_t level = 0, peak = 0;
-  for (const replay::Event &event : problem.events) {
-    if (event.action == replay::Action::Allocate)
-      level += bytes[event.tensor] = event.bytes;
-    else if (event.action == replay::Action::Free ||
-             event.action == replay::Action::Park)
-      level -= bytes[event.tensor];
-    peak = std::max(peak, level);
-  }
   replay::AllocatorRules growing;
   growing.expandableSegments = true;
   const replay::Result plain = replay::solve(problem, {});
   return json::Object{
-      {"peak", peak},
+      {"peak", bytesAtPeak(problem)},
       {"events", int64_t(problem.events.size())},
       {"reserved", plain.statistics.reservedPeak},
       {"growing", replay::solve(problem, growing).statistics.reservedPeak},
