@@ -111,11 +111,11 @@ constexpr double checkpointDispatch = 68, reentrantDispatch = 22;
 
 /// What wrappers' hooks in Python take beside the operators, half of it in the
 /// forward, measured likewise with llama and gpt_neox: 85 and 120 operators for
-/// a unit of FSDP2, 104 and 107 for one of FSDP1, 44 and 85 for a module of
-/// ZeRO-3 that has parameters, and in the backward of ZeRO-1 and 2 9 and 12 for
-/// a gradient.
+/// a unit of FSDP2, 104 and 107 for one of FSDP1, and in the backward of ZeRO-1
+/// and 2 9 and 12 for a gradient; of llama, qwen2 and gpt_neox 52, 58 and 58
+/// for a module of ZeRO-3 that has parameters, in the mean of three runs.
 constexpr double fsdp2UnitDispatch = 100, fsdp1UnitDispatch = 105;
-constexpr double zero3ModuleDispatch = 64, zeroGradientDispatch = 10;
+constexpr double zero3ModuleDispatch = 56, zeroGradientDispatch = 10;
 
 std::vector<StepLayout::HostOps> StepLayout::hooksOfWrapper() const {
   std::vector<HostOps> hooks(model.calls.size());

@@ -13,7 +13,8 @@ The stand-in's launch takes 1.5 us of an operator, a driver's 2 to 3.
 
 What wrappers take beside is told in operators of the same model alone: for each
 unit of FSDP2 and FSDP1, each gradient of ZeRO 2, and each module that has
-parameters of ZeRO 3 (DeepSpeed of .deepspeed, where it is).
+parameters of ZeRO 3 (DeepSpeed of .deepspeed, where it is), which gathers all of
+them, as it does matrices of more elements than these have.
 """
 import argparse
 import json
@@ -32,6 +33,7 @@ GROUPED = {**SMALL, "num_key_value_heads": 2, "head_dim": 16}
 MODELS = {
     "llama": {**GROUPED, "model_type": "llama", "architectures": ["LlamaForCausalLM"]},
     "qwen3": {**GROUPED, "model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"]},
+    "qwen2": {**GROUPED, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]},
     "gpt_neox": {**SMALL, "model_type": "gpt_neox", "architectures": ["GPTNeoXForCausalLM"]},
     "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": LAYERS,
              "n_embd": 64, "n_head": 4, "vocab_size": 128},
@@ -67,7 +69,8 @@ def wrapped(model, way):
             model=model, optimizer=torch.optim.AdamW(model.parameters()), config={
                 "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1000,
                 "bf16": {"enabled": True}, "zero_allow_untested_optimizer": True,
-                "zero_optimization": {"stage": int(way[-1])}})
+                "zero_optimization": {"stage": int(way[-1]),
+                                      "stage3_param_persistence_threshold": 0}})
         return engine, engine.backward, count
     torch.distributed.init_process_group("nccl")
     model.cuda()
@@ -209,7 +212,7 @@ def main():
             if way.startswith("zero") and not os.path.isdir(DEEPSPEED):
                 continue
             more = []
-            for name in ("llama", "gpt_neox"):
+            for name in ("llama", "qwen2", "gpt_neox"):
                 own = {**environment, "DRY_EXCHANGE": exchange, "RANK": "0", "WORLD_SIZE": "1",
                        "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
                        "MASTER_PORT": free_port(), "DS_ACCELERATOR": "cuda",
@@ -217,8 +220,9 @@ def main():
                 seconds, count = run(os.path.join(work, name), way, options, own)
                 before, each = alone[name]
                 more.append((seconds - before) / each / count)
-            print(f"{way}: {more[0]:.0f} and {more[1]:.0f} operators more for each of the "
-                  f"{WHAT[way]} of llama and gpt_neox", flush=True)
+            shown = ", ".join(f"{m:.0f}" for m in more)
+            print(f"{way}: {shown} operators more for each of the {WHAT[way]} of llama, "
+                  "qwen2 and gpt_neox", flush=True)
     print(f"an operator: {1e6 * statistics.median(times):.1f} us in the median, "
           f"{1e6 * min(times):.1f} to {1e6 * max(times):.1f}")
     for way, layers in rest.items():
