@@ -99,6 +99,15 @@ def PrefetchPass : Decide<"prefetch"> {
   }];
 }
 
+def GathersPass : Decide<"gathers"> {
+  let summary = "decide how many gathers a backward holds back";
+  let description = [{
+    From the request "gathers" {held}: how many of a backward's gathers, from
+    the first behind those of the loss, start where they are needed. Without a
+    request nothing is decided, and each starts as far ahead as `prefetch` says.
+  }];
+}
+
 def ReductionsPass : Decide<"reductions"> {
   let summary = "decide how many reductions a backward waits for";
   let description = [{

@@ -203,6 +203,13 @@ LogicalResult PrefetchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult GathersAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t held, BecauseAttr) {
+  if (held < 0)
+    return emitError() << "a negative number of gathers is held back";
+  return success();
+}
+
 LogicalResult
 ReductionsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        int64_t await, BecauseAttr) {

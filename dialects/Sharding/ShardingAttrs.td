@@ -440,6 +440,28 @@ def Sharding_PrefetchAttr : Sharding_Attr<"Prefetch", "prefetch"> {
   let genVerifyDecl = 1;
 }
 
+def Sharding_GathersAttr : Sharding_Attr<"Gathers", "gathers"> {
+  let summary = "how many gathers a backward holds back";
+  let description = [{
+    A unit is gathered ahead of its backward, beside the loss or the backward of
+    what comes after it, or is not freed before the loss. The first `held`
+    gathers of a micro-batch's backward, behind those that the loss itself
+    needs, start where they are needed instead, and nothing runs beside them:
+    the loss, whose logits are large, and the first backwards, when most is
+    saved, are the peak of many steps. Example:
+
+    ```mlir
+    #sharding.gathers<held = 1, because = <"hold_gathers: 1">>
+    ```
+  }];
+  let parameters = (ins "int64_t":$held,
+                        "::accel::sharding::BecauseAttr":$because);
+  let assemblyFormat = [{
+    `<` `held` `=` $held `,` `because` `=` $because `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def Sharding_ReductionsAttr : Sharding_Attr<"Reductions", "reductions"> {
   let summary = "how many reductions a backward waits for";
   let description = [{

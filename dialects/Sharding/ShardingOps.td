@@ -62,7 +62,8 @@ def Sharding_JobOp : Sharding_Op<"job", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<I64Attr>:$ranks_per_node,
                        UnitAttr:$hold_outputs,
                        OptionalAttr<F64Attr>:$capability,
-                       OptionalAttr<Sharding_ReductionsAttr>:$reductions);
+                       OptionalAttr<Sharding_ReductionsAttr>:$reductions,
+                       OptionalAttr<Sharding_GathersAttr>:$gathers);
   let assemblyFormat = [{
     $model `micro_batch` $micro_batch `sequence_length` $sequence_length
     `device` $device attr-dict

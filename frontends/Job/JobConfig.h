@@ -246,6 +246,11 @@ struct JobConfig {
   /// `loss_chunks`: auto is the fewest that bring the loss below the rest of
   /// the peak.
   Setting<LossChunks> lossChunks{{1}, Origin::Default, "loss_chunks", {}, ""};
+  /// `hold_gathers`: of a backward's, from the first behind the loss's, those
+  /// that start where they are needed; nothing: auto, as predicted time and
+  /// memory say.
+  Setting<std::optional<int64_t>> holdGathers{
+      {}, Origin::Default, "hold_gathers", {}, ""};
   /// `await_reductions`: of a backward's, from the first, those that end before
   /// the next backward; nothing: auto, as predicted time and memory say.
   Setting<std::optional<int64_t>> awaitReductions{

@@ -42,6 +42,7 @@ const std::vector<std::string> &jobKeys() {
                                                 "ddp",
                                                 "reduce_gradients",
                                                 "await_reductions",
+                                                "hold_gathers",
                                                 "offload",
                                                 "loss_chunks",
                                                 "sequence_parallel",
@@ -433,12 +434,15 @@ void JobReader::readReduction(JobConfig &job) {
   top.choice("reduce_gradients", when, {"each", "once"});
   if (when.written())
     job.reducesOnce = {*when == "once", Origin::Written, when.key, when.at, ""};
-  const char *key = "await_reductions";
-  const yaml::Entry *await = top.find(key);
-  if (await && await->value->isString() && await->value->text == "auto")
-    job.awaitReductions = {{}, Origin::Written, key, top.locate(key), ""};
-  else
-    top.integer(key, job.awaitReductions, 0, int64_t(1) << 20);
+  for (auto *waits : {&job.awaitReductions, &job.holdGathers}) {
+    const std::string name = waits->key;
+    const char *key = name.c_str();
+    const yaml::Entry *entry = top.find(key);
+    if (entry && entry->value->isString() && entry->value->text == "auto")
+      *waits = {{}, Origin::Written, key, top.locate(key), ""};
+    else
+      top.integer(key, *waits, 0, int64_t(1) << 20);
+  }
 }
 
 void JobReader::readCheckpointing(JobConfig &job) {

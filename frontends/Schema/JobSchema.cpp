@@ -402,6 +402,13 @@ Json jobProperties() {
       {"expert_imbalance",
        number("For how many rows the experts of a rank have a place, in even "
               "shares: at least 1, 2 without it; with ep in mesh")},
+      {"hold_gathers",
+       described(
+           "Gathers of a backward, from the first behind the loss's, that "
+           "start where they are needed and not ahead",
+           {{"anyOf",
+             Json::array({Json{{"const", "auto"}},
+                          Json{{"type", "integer"}, {"minimum", 0}}})}})},
       {"await_reductions",
        described(
            "Reductions of a backward, from its first, that end before the "

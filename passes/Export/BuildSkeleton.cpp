@@ -127,6 +127,14 @@ private:
                    "forward " + std::to_string(prefetch.getForward()) +
                        ", backward " + std::to_string(prefetch.getBackward()),
                    prefetch.getBecause()));
+    if (auto gathers = job.getGathersAttr())
+      plan.decisions.push_back(
+          decision("gathers", "job",
+                   gathers.getHeld() > 0
+                       ? "the first " + std::to_string(gathers.getHeld()) +
+                             " of a backward held back"
+                       : "as far ahead as prefetched",
+                   gathers.getBecause()));
     if (auto reductions = job.getReductionsAttr())
       plan.decisions.push_back(
           decision("reductions", "job",

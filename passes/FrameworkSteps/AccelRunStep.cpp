@@ -207,10 +207,13 @@ protected:
   int reachBackward() const override {
     return candidate.backwardPrefetch + (candidate.offloadSaved ? 2 : 1);
   }
-  /// Equal blocks are not where only some wait for their reductions.
+  /// Equal blocks are not where only some wait for their reductions, or for
+  /// their gathers.
   bool foldsBackward() const override {
-    return candidate.awaitReductions == 0 ||
-           candidate.awaitReductions >= candidate.numUnits();
+    auto alike = [&](int64_t waits) {
+      return waits == 0 || waits >= candidate.numUnits();
+    };
+    return alike(candidate.awaitReductions) && alike(candidate.holdGathers);
   }
   /// Gradients are written into flat buffers.
   bool gradientsStay() const override { return true; }
@@ -401,6 +404,7 @@ protected:
     schedule::IssueOptions options;
     options.forwardPrefetch = candidate.forwardPrefetch;
     options.backwardPrefetch = candidate.backwardPrefetch;
+    options.holdGathers = candidate.holdGathers;
     options.awaitReductions = candidate.awaitReductions;
     options.keepUnsharded = !candidate.reduceEachMicroBatch;
     options.updateInline = updatesInline();

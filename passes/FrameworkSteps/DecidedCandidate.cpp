@@ -73,6 +73,8 @@ public:
     }
     if (auto reductions = job.getReductionsAttr())
       candidate.awaitReductions = reductions.getAwait();
+    if (auto gathers = job.getGathersAttr())
+      candidate.holdGathers = gathers.getHeld();
     candidate.holdsOutputs = job.getHoldOutputs();
     const frameworks::Kernels kernels = kernelsOf(module);
     readScript(kernels);

@@ -152,6 +152,9 @@ struct Candidate {
   bool wholeParameters = false;
   int rootUnit = -1; // the one with torch's root rules, or none
   int forwardPrefetch = 1, backwardPrefetch = 1; // units ahead
+  /// accel-run: gathers of a backward, from the first behind the loss's, that
+  /// start where they are needed.
+  int64_t holdGathers = 0;
   /// accel-run: reductions that a backward waits for, from its first.
   int64_t awaitReductions = 0;
   int64_t accumulation = 1;

@@ -52,6 +52,8 @@ std::string verifyRanges(const Candidate &c) {
     return "accumulation must be at least 1";
   if (c.forwardPrefetch < 0 || c.backwardPrefetch < 0)
     return "prefetch depths must not be negative";
+  if (c.holdGathers < 0)
+    return "a negative number of gathers is held back";
   if (c.awaitReductions < 0)
     return "a negative number of reductions is awaited";
   if (c.bucketBytes < 1 || c.firstBucketBytes < 1)

@@ -72,7 +72,7 @@ public:
                   ? because(job.forwardsFirst, "schedule of the pipeline")
                   : because(job.pipelineChunks, "chunks of the pipeline"));
     requestPrefetch();
-    requestReductions();
+    requestWaits();
     requestAccumulation();
     requestCompile();
     requestFp8();
@@ -173,19 +173,24 @@ private:
             why);
   }
 
-  void requestReductions() {
+  /// What a backward waits for is asked where it is chosen or written.
+  void requestWaits() {
     if (framework.kind() != FrameworkKind::AccelRun)
       return;
-    const std::optional<int64_t> written = job.awaitReductions.value;
-    if (!options.awaitReductions && !written)
+    requestWaits("gathers", "held", options.holdGathers, options.gathersWhy,
+                 job.holdGathers);
+    requestWaits("reductions", "await", options.awaitReductions,
+                 options.reductionsWhy, job.awaitReductions);
+  }
+  void requestWaits(StringRef what, StringRef count,
+                    std::optional<int64_t> chosen, const std::string &why,
+                    const Setting<std::optional<int64_t>> &written) {
+    if (!chosen && !written.value)
       return;
-    request("reductions",
+    request(what,
             {b.getNamedAttr(
-                "await", b.getI64IntegerAttr(options.awaitReductions.value_or(
-                             written.value_or(0))))},
-            options.awaitReductions
-                ? plain(options.reductionsWhy)
-                : because(job.awaitReductions, "await_reductions"));
+                count, b.getI64IntegerAttr(chosen ? *chosen : *written.value))},
+            chosen ? plain(why) : because(written, written.key));
   }
 
   void requestCompile() {
@@ -277,7 +282,7 @@ private:
         options.holdOutputs ? b.getUnitAttr() : UnitAttr(),
         options.capability > 0 ? b.getF64FloatAttr(options.capability)
                                : FloatAttr(),
-        sharding::ReductionsAttr());
+        sharding::ReductionsAttr(), sharding::GathersAttr());
   }
 
   void requestPrecision() {

@@ -67,9 +67,10 @@ struct ImportOptions {
   std::optional<bool> keepUnsharded;
   /// Units ahead; unset: as the file and the framework say.
   std::optional<int64_t> prefetchForward, prefetchBackward;
-  /// Reductions that a backward waits for, and why; unset: as the job says.
-  std::optional<int64_t> awaitReductions;
-  std::string reductionsWhy;
+  /// Gathers that a backward holds back and reductions that it waits for, and
+  /// why; unset: as the job says.
+  std::optional<int64_t> holdGathers, awaitReductions;
+  std::string gathersWhy, reductionsWhy;
   /// What a search chose beyond the YAML; `why` is its reason everywhere.
   struct Chosen {
     std::string why;

@@ -39,6 +39,7 @@ void addDecidePasses(OpPassManager &pm) {
   pm.addPass(createAccumulatePass());
   pm.addPass(createOptimizerInBackwardPass());
   pm.addPass(createPrefetchPass());
+  pm.addPass(createGathersPass());
   pm.addPass(createReductionsPass());
   pm.addPass(createActivationCheckpointingPass());
   pm.addPass(createDecideLossChunksPass());

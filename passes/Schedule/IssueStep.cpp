@@ -9,6 +9,7 @@ namespace accel::schedule {
 
 void StepUses::finish() {
   gathers.clear();
+  afterFirstBackward = 0;
   for (int c = 0; c < numCalls(); ++c)
     for (int u : forward(c)) {
       Unit &unit = units[u];
@@ -34,6 +35,8 @@ void StepUses::finish() {
       unit.backwardGather = static_cast<int>(gathers.size());
       gathers.push_back({u, c, true, hasForward(c)});
     }
+    if (c >= firstBackwardCall())
+      afterFirstBackward = static_cast<int>(gathers.size());
     for (int u : gradients(c)) {
       if (units[u].firstGradient < 0)
         units[u].firstGradient = c;

@@ -108,6 +108,9 @@ public:
   std::vector<Unit> units;
   /// In the order in which they are needed, and started.
   std::vector<Gather> gathers;
+  /// Position in `gathers` of the first that another backward than the first
+  /// one, which is the loss's, needs.
+  int afterFirstBackward = 0;
 
 private:
   struct Call {
@@ -124,6 +127,9 @@ private:
 
 struct IssueOptions {
   int64_t forwardPrefetch = 1, backwardPrefetch = 1; // units gathered ahead
+  /// Gathers of a micro-batch's backward, from the first behind the loss's,
+  /// that start where they are needed and not ahead.
+  int64_t holdGathers = 0;
   /// Reductions of a micro-batch, from the first, that end where they begin;
   /// of the others one is in flight beside the next backward.
   int64_t awaitReductions = 0;
@@ -304,10 +310,17 @@ private:
 
   /// The prefetch depth lets gather `index` start once `arrived` is there.
   bool isNear(int index, int arrived) const {
+    if (isHeld(index))
+      return false;
     const int64_t depth = uses.gathers[index].afterLoss
                               ? options.backwardPrefetch
                               : options.forwardPrefetch;
     return depth > 0 && std::max<int64_t>(0, index - depth) <= arrived;
+  }
+
+  bool isHeld(int index) const {
+    const int64_t position = index - uses.afterFirstBackward;
+    return position >= 0 && position < options.holdGathers;
   }
 
   /// A unit that the backward gathers anew must have been given up before, and

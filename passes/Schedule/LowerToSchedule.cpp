@@ -103,6 +103,8 @@ private:
     const bool ahead = overlap && prefetch;
     issue.forwardPrefetch = ahead ? prefetch.getForward() : 0;
     issue.backwardPrefetch = ahead ? prefetch.getBackward() : 0;
+    if (auto gathers = job.getGathersAttr())
+      issue.holdGathers = gathers.getHeld();
     if (!overlap)
       issue.awaitReductions = std::numeric_limits<int64_t>::max();
     else if (auto reductions = job.getReductionsAttr())

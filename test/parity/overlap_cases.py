@@ -65,15 +65,16 @@ def same_bits(model, ranks=2, least=1, change=None, kinds=("",), **options):
     return compare
 
 
-def awaiting(model, ranks=2, **options):
-    """The more reductions a backward waits for, the less is held at its peak."""
+def waiting(key, model, ranks=2, **options):
+    """The more reductions a backward waits for, or gathers it holds back, the
+    less is held at its peak."""
     def compare(context):
         job = jobs.make_job(context.path(), jobs.PEAKED[model], ranks=ranks,
                             **{"steps": 10, "max_grad_norm": 1.0, **options})
         del job["checkpoint"]
         logs, peaks = [], []
         for number in (0, 1, 100):
-            job["await_reductions"] = number
+            job.update({"await_reductions": 0, "hold_gathers": 0, key: number})
             path = jobs.write_job(context.path(), job, "job.yaml")
             plan_path = context.path(f"{number}.json")
             plan = harness.plan(context, path, plan_path)
@@ -89,15 +90,30 @@ def awaiting(model, ranks=2, **options):
                 check(a["loss"] == b["loss"] and
                       a.get("grad_norm") == b.get("grad_norm"),
                       f"step {a['step']}: loss {a['loss']!r}, norm "
-                      f"{a.get('grad_norm')!r}; awaited {b['loss']!r}, "
+                      f"{a.get('grad_norm')!r}; waiting {b['loss']!r}, "
                       f"{b.get('grad_norm')!r}")
         check(peaks[2] < peaks[0] and peaks[2] <= peaks[1] <= peaks[0],
-              f"peaks of {peaks} bytes, the more is awaited")
+              f"peaks of {peaks} bytes, the more is waited for")
         return f"bit-equal, peaks {peaks}"
     return compare
 
 
+def awaiting(model, **options):
+    return waiting("await_reductions", model, **options)
+
+
+def holding(model, **options):
+    return waiting("hold_gathers", model, **options)
+
+
 CASES = [
+    ("gathers", holding("gqa")),
+    ("gathers-accumulation",
+     holding("tied", ranks=3, accumulation=2, max_grad_norm=None)),
+    ("gathers-hybrid", holding("gqa", ranks=4, replicate=2)),
+    ("gathers-bf16-full-checkpointing",
+     holding("gqa", precision={"param": "bf16", "reduce": "fp32"},
+             activation_checkpointing="full")),
     ("reductions", awaiting("gqa")),
     ("reductions-accumulation",
      awaiting("tied", ranks=3, accumulation=2, max_grad_norm=None)),

@@ -41,6 +41,11 @@ sharding.job "tiny" micro_batch 1 sequence_length 4 device "gpu"
 
 // -----
 
+// expected-error @+1 {{a negative number of gathers is held back}}
+"test.op"() {d = #sharding.gathers<held = -1, because = <"x">>} : () -> ()
+
+// -----
+
 // expected-error @+1 {{a negative number of reductions is awaited}}
 "test.op"() {d = #sharding.reductions<await = -1, because = <"x">>} : () -> ()
 

@@ -12,6 +12,7 @@ sharding.mesh @mesh [#sharding.axis<"dp_replicate" = 2>, #sharding.axis<"dp_shar
 // CHECK-SAME:   accumulation = #sharding.accumulation<3, keep_unsharded, because = <"--accumulation keep_unsharded">>
 // CHECK-SAME:   anatomy = {base = "model", no_split = ["Layer"]}
 // CHECK-SAME:   checkpoint = #sharding.checkpoint<full, because = <"fsdp_activation_checkpointing" at "fsdp.yaml" : 4 : 34>>
+// CHECK-SAME:   gathers = #sharding.gathers<held = 1, because = <"hold_gathers">>
 // CHECK-SAME:   prefetch = #sharding.prefetch<forward = 2, backward = 0, because = <"asked for">>
 // CHECK-SAME:   reductions = #sharding.reductions<await = 2, because = <"await_reductions">>
 // CHECK-SAME:   training = {seed = 7 : i64}
@@ -20,6 +21,7 @@ sharding.job "tiny" micro_batch 2 sequence_length 4 device "cpu" {
   accumulation = #sharding.accumulation<3, keep_unsharded, because = <"--accumulation keep_unsharded">>,
   anatomy = {base = "model", no_split = ["Layer"]},
   checkpoint = #sharding.checkpoint<full, because = <"fsdp_activation_checkpointing" at "fsdp.yaml" : 4 : 34>>,
+  gathers = #sharding.gathers<held = 1, because = <"hold_gathers">>,
   prefetch = #sharding.prefetch<forward = 2, backward = 0, because = <"asked for">>,
   reductions = #sharding.reductions<await = 2, because = <"await_reductions">>,
   training = {seed = 7 : i64},

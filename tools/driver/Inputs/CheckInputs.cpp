@@ -25,7 +25,7 @@ public:
     checkPredictions();
     checkAttention();
     checkReentrant();
-    checkReductions();
+    checkWaits();
     checkReleases();
     checkVersions();
   }
@@ -146,20 +146,29 @@ private:
              "pass --gradient-checkpointing too, or leave it out");
   }
 
-  void checkReductions() {
-    const auto &await = job().awaitReductions;
-    if (await.value.value_or(0) == 0)
-      return;
+  void checkWaits() {
     const bool own = inputs.executor == FrameworkKind::AccelRun;
-    if (own && *job().accelerate.numProcesses > 1)
-      return;
-    report(Severity::Warning, "ignored-key", await.at, await.key,
-           own ? "await_reductions has no effect: one process reduces no "
-                 "gradients"
-               : "await_reductions has no effect: " +
-                     std::string(toString(inputs.executor)) +
-                     " reduces when its library does",
-           own ? "leave it out" : "pass --executor accel-run, or leave it out");
+    const bool alone = *job().accelerate.numProcesses <= 1;
+    auto check = [&](const Setting<std::optional<int64_t>> &waits,
+                     const char *none, const char *does) {
+      if (waits.value.value_or(0) == 0 || (own && !none))
+        return;
+      report(Severity::Warning, "ignored-key", waits.at, waits.key,
+             waits.key + " has no effect: " +
+                 (own ? none
+                      : std::string(toString(inputs.executor)) + " " + does +
+                            " when its library does"),
+             own ? "leave it out"
+                 : "pass --executor accel-run, or leave it out");
+    };
+    check(job().awaitReductions,
+          alone ? "one process reduces no gradients" : nullptr, "reduces");
+    check(job().holdGathers,
+          alone ? "one process gathers no parameters"
+          : job().accelerate.strategy.value == Strategy::Ddp
+              ? "each rank of DDP has all parameters"
+              : nullptr,
+          "gathers");
   }
 
   /// FlashAttention's kernels take 16 bits alone; autocast and FSDP's policy

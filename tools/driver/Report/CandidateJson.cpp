@@ -63,8 +63,10 @@ Json candidateJson(const StepModel &model, const Candidate &c) {
                  {"offload_parameters", c.offloadParameters},
                  {"offload_optimizer", c.offloadOptimizer},
                  {"loss_chunks", c.lossChunks}};
-  if (c.executor == FrameworkKind::AccelRun)
+  if (c.executor == FrameworkKind::AccelRun) {
+    result["hold_gathers"] = c.holdGathers;
     result["await_reductions"] = c.awaitReductions;
+  }
   if (c.executor == FrameworkKind::Ddp)
     result["buckets"] = {{"bytes", c.bucketBytes},
                          {"first_bytes", c.firstBucketBytes},

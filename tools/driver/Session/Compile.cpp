@@ -51,7 +51,7 @@ public:
       Session::Module copy = module->clone();
       if (!steps.keep(*copy))
         return false;
-      steps.decideReductions(*module);
+      steps.decideWaits(*module);
       if (!save(*module) || !schedule(*module, configured))
         return outputs.internal("the schedule");
       useProgramFigures(session, configured, result.report);

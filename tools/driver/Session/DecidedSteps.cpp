@@ -14,7 +14,7 @@
 #include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/ImportModule.h"
-#include "tools/driver/Session/Reductions.h"
+#include "tools/driver/Session/Waits.h"
 
 using namespace mlir;
 
@@ -106,28 +106,47 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
 }
 
 /// A GPU's seconds are its target's.
-bool DecidedSteps::weighsReductions() const {
+bool DecidedSteps::weighsWaits() const {
   return !session.options.noOverlap &&
          (session.target || session.importing.device == "cpu");
 }
 
-void DecidedSteps::decideReductions(mlir::ModuleOp module) {
+static OpenWaits openWaits(sharding::JobOp job) {
+  return {!job.getGathersAttr(), !job.getReductionsAttr()};
+}
+
+static void apply(const WaitChoice &choice, sharding::JobOp job) {
+  MLIRContext *context = job.getContext();
+  auto why = sharding::BecauseAttr::get(context, choice.why);
+  if (choice.gathers > 0)
+    job.setGathersAttr(
+        sharding::GathersAttr::get(context, choice.gathers, why));
+  if (choice.reductions > 0)
+    job.setReductionsAttr(
+        sharding::ReductionsAttr::get(context, choice.reductions, why));
+}
+
+void DecidedSteps::decideWaits(mlir::ModuleOp module) {
   auto job = sharding::findOnly<sharding::JobOp>(module);
-  if (!session.own() || !job || job.getReductionsAttr() || !weighsReductions())
+  if (!session.own() || !job || !weighsWaits())
     return;
   auto &kept = steps[{session.inputs->training.microBatch, 0, 0}];
-  const ReductionChoice choice =
-      chooseReductions(*kept, session.machine(), session.budgetBytes());
-  if (choice.await == 0)
-    return;
-  job.setReductionsAttr(sharding::ReductionsAttr::get(
-      module.getContext(), choice.await,
-      sharding::BecauseAttr::get(module.getContext(), choice.why)));
+  const WaitChoice choice = chooseWaits(*kept, session.machine(),
+                                        session.budgetBytes(), openWaits(job));
+  apply(choice, job);
   DecidedStep waiting = *kept;
-  waiting.candidate.awaitReductions = choice.await;
+  ImportOptions &importing = session.importing;
+  if (choice.gathers > 0) {
+    waiting.candidate.holdGathers = choice.gathers;
+    importing.holdGathers = choice.gathers;
+    importing.gathersWhy = choice.why;
+  }
+  if (choice.reductions > 0) {
+    waiting.candidate.awaitReductions = choice.reductions;
+    importing.awaitReductions = choice.reductions;
+    importing.reductionsWhy = choice.why;
+  }
   kept = std::make_shared<const DecidedStep>(std::move(waiting));
-  session.importing.awaitReductions = choice.await;
-  session.importing.reductionsWhy = choice.why;
 }
 
 std::shared_ptr<const DecidedStep>
@@ -212,16 +231,11 @@ std::optional<StepPrediction> DecidedSteps::planProgram(const PlanInputs &from,
   // enough.
   if (auto job = module ? sharding::findOnly<sharding::JobOp>(*module)
                         : sharding::JobOp();
-      job && !job.getReductionsAttr() && weighsReductions() &&
-      !session.budgetBytes()) {
+      job && openWaits(job).any() && weighsWaits() && !session.budgetBytes()) {
     Session::Module copy = module->clone();
     if (const auto step = read(*copy, /*solves=*/false))
-      if (const ReductionChoice choice =
-              chooseReductions(*step, session.machine(), std::nullopt);
-          choice.await > 0)
-        job.setReductionsAttr(sharding::ReductionsAttr::get(
-            module->getContext(), choice.await,
-            sharding::BecauseAttr::get(module->getContext(), choice.why)));
+      apply(chooseWaits(*step, session.machine(), std::nullopt, openWaits(job)),
+            job);
   }
   plan::Plan plan;
   if (!module || failed(runSaves(*module, session.verificationOfTried())) ||

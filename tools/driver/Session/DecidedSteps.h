@@ -27,10 +27,11 @@ public:
   /// Takes the step of the configuration from its module, which is decided and
   /// differentiated. Problems are reported.
   bool keep(mlir::ModuleOp module);
-  /// Decides, where the job does not say it, which reductions a backward waits
-  /// for: in `module`, in the step that was kept, and in the session's options,
-  /// so that changes of the configuration are compared with it.
-  void decideReductions(mlir::ModuleOp module);
+  /// Decides, where the job does not say it, which gathers a backward holds
+  /// back and which reductions it waits for: in `module`, in the step that was
+  /// kept, and in the session's options, so that changes of the configuration
+  /// are compared with it.
+  void decideWaits(mlir::ModuleOp module);
   /// The step of the configuration with another micro-batch, under another of
   /// PlanInputs::precisions (from 1), with other loss chunks (0: as
   /// configured). Null if there is none; problems of the configuration itself
@@ -60,7 +61,7 @@ public:
 
 private:
   /// Seconds are known by which reductions can be chosen.
-  bool weighsReductions() const;
+  bool weighsWaits() const;
   /// `solves`: with the ways of segments that are solved for a cap.
   std::shared_ptr<const DecidedStep> read(mlir::ModuleOp module,
                                           bool solves = true);
