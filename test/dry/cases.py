@@ -77,7 +77,8 @@ def name(case):
                      f"x{case['accumulation']}", case["recompute"],
                      case["extra"], *filter(None, [case.get("target")]),
                      *(["pt2"] if case.get("archive") else []),
-                     *([f"await{case['await']}"] if "await" in case else [])])
+                     *([f"await{case['await']}"] if "await" in case else []),
+                     *([f"hold{case['hold']}"] if "hold" in case else [])])
 
 
 def possible(case):
@@ -175,6 +176,13 @@ AWAITED = [{"family": "gqa", "precision": precision, "mesh": mesh,
                ("two", "bf16", 1, "none", 2),
                ("hybrid", "bf16-fp32", 2, "clip", 1),
                ("two", "fp32", 1, "clip", 100)]]
+# Gathers that start where they are needed: of the last layers, and each.
+HELD = [{"family": "gqa", "precision": precision, "mesh": mesh,
+         "accumulation": accumulation, "recompute": "pointwise",
+         "extra": extra, "hold": hold, "layers": 5}
+        for mesh, precision, accumulation, extra, hold in [
+            ("two", "bf16", 1, "none", 2),
+            ("hybrid", "bf16-fp32", 2, "clip", 100)]]
 
 
 # What waits on the host; both kinds of update, all kinds of gathers.
@@ -228,7 +236,7 @@ OFFLOADED = [
 
 def chosen():
     """Each family at least once, and every pair of options, in few cases."""
-    return pairwise() + SPLIT + OLDER + ARCHIVED + AWAITED
+    return pairwise() + SPLIT + OLDER + ARCHIVED + AWAITED + HELD
 
 
 def pairwise():
@@ -313,6 +321,8 @@ def write(folder, case):
             job["loss_chunks"] = 4
         if "await" in case:
             job["await_reductions"] = case["await"]
+        if "hold" in case:
+            job["hold_gathers"] = case["hold"]
         for key in case.get("offload", ()):
             job.setdefault("offload", {})[key] = "cpu"
         if "nvme" in case:
