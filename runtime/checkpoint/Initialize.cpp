@@ -172,9 +172,7 @@ void initialize(Executor &executor, int64_t seed,
       continue;
     UnitStorage &unit = executor.unit(u);
     executor.hold(static_cast<int>(u), /*changes=*/true);
-    for (const Piece &piece :
-         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
-                  executor.groups().mesh())) {
+    for (const Piece &piece : piecesOf(plan, unit, executor.groups().mesh())) {
       if (only && !(*only)[piece.parameter])
         continue;
       const plan::Parameter &p = plan.parameters[piece.parameter];

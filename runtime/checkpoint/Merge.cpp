@@ -233,8 +233,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
         if (!writesUnit(plan, unit.unit(), groups.mesh()))
           continue;
         executor.hold(static_cast<int>(u), /*changes=*/false);
-        for (const Piece &piece : piecesOf(plan, unit.unit(), unit.shardBegin(),
-                                           unit.shardEnd(), groups.mesh()))
+        for (const Piece &piece : piecesOf(plan, unit, groups.mesh()))
           if (writesParameter(plan, plan.parameters[piece.parameter],
                               groups.mesh()))
             writePiece(file, output, tensors, piece, unit.shard());

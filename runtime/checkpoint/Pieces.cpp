@@ -123,13 +123,17 @@ std::vector<int64_t> stateShape(const plan::StateLayout &state,
   return shape;
 }
 
+std::vector<Piece> piecesOf(const plan::Plan &plan, const UnitStorage &unit,
+                            const Mesh &mesh) {
+  return piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(), mesh);
+}
+
 std::vector<Piece> piecesOfState(const plan::Plan &plan,
                                  const UnitStorage &unit, int index,
                                  const Mesh &mesh) {
   const plan::StateLayout &state = unit.stateLayouts()[index];
   const plan::UpdateShape trained = plan::updateShape(plan, unit.unit());
-  const std::vector<Piece> held =
-      piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(), mesh);
+  const std::vector<Piece> held = piecesOf(plan, unit, mesh);
   std::vector<Piece> pieces;
   for (const plan::StatePart &part : state.parts) {
     const int parameter = trained.parameters[part.parameter].index;

@@ -29,6 +29,9 @@ struct Piece {
 /// `mesh`, by offset, which counts from `from`.
 std::vector<Piece> piecesOf(const plan::Plan &plan, const plan::Unit &unit,
                             int64_t from, int64_t to, const Mesh &mesh);
+/// What the rank's shard of the unit holds.
+std::vector<Piece> piecesOf(const plan::Plan &plan, const UnitStorage &unit,
+                            const Mesh &mesh);
 
 /// The axes whose ranks hold other parts of the unit's parameters, beside those
 /// that shard its flat buffer: those inside of functions (tp), and ep of

@@ -209,9 +209,7 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
       continue;
     UnitStorage &unit = executor.unit(u);
     executor.hold(static_cast<int>(u), /*changes=*/true);
-    for (const Piece &piece :
-         piecesOf(plan, unit.unit(), unit.shardBegin(), unit.shardEnd(),
-                  executor.groups().mesh())) {
+    for (const Piece &piece : piecesOf(plan, unit, executor.groups().mesh())) {
       const plan::Parameter &p = plan.parameters[piece.parameter];
       checkpoint.read(p, piece, "param", unit.shard());
       for (int i = 0; i < unit.numStates(); ++i)

@@ -139,10 +139,8 @@ ShardImage::ShardImage(Executor &executor, const TrainState &state,
         {prefix + "param", unit.unit().storage, {numel}, 0});
     layout.push_back(
         {{"prefix", prefix},
-         {"pieces", layoutOf(plan,
-                             piecesOf(plan, unit.unit(), unit.shardBegin(),
-                                      unit.shardEnd(), groups.mesh()),
-                             groups)}});
+         {"pieces",
+          layoutOf(plan, piecesOf(plan, unit, groups.mesh()), groups)}});
     for (int i = 0; i < unit.numStates(); ++i) {
       const plan::StateLayout &state = unit.stateLayouts()[i];
       const std::string name = state.rule.name;
