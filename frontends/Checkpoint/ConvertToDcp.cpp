@@ -11,6 +11,7 @@
 #include "frontends/Checkpoint/TorchZip.h"
 #include "runtime/plan/Plan.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -119,19 +120,10 @@ private:
   /// Groups of names that the checkpoint has not would be found by nobody
   /// before load_state.
   bool isOfTheSameModel() {
-    for (const plan::Parameter &p : plan->parameters) {
-      bool there = trained.parameters.count(p.fqn) != 0;
-      for (const std::string &alias : p.aliases)
-        there |= trained.parameters.count(alias) != 0;
-      if (there)
-        continue;
-      diagnostics.error("conflicting-arguments", output,
-                        "the plan has a parameter '" + printable(p.fqn) +
-                            "', and the checkpoint has none of this name",
-                        "give the plan of the job that was trained");
-      return false;
-    }
-    return true;
+    return std::all_of(plan->parameters.begin(), plan->parameters.end(),
+                       [&](const plan::Parameter &p) {
+                         return needTrained(trained, p, output, diagnostics);
+                       });
   }
 
   /// The groups as torch's AdamW keeps them.

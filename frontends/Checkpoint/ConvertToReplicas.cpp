@@ -51,27 +51,23 @@ public:
   }
 
 private:
-  bool fail(const std::string &code, const std::string &message,
-            const std::string &hint) {
-    diagnostics.error(code, output, message, hint);
+  bool fail(const std::string &message, const std::string &hint) {
+    diagnostics.error("not-supported", output, message, hint);
     return false;
   }
 
   bool group() {
     if (plan.job.optimizer.name != "adamw")
-      return fail("not-supported",
-                  "the plan's optimizer is " +
+      return fail("the plan's optimizer is " +
                       printable(plan.job.optimizer.name) +
                       "; groups of adamw are written",
                   "convert with --to dcp, and fill the groups in torch");
     groups.resize(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
-      const TrainedParameter *parameter = findTrained(trained, p);
+      const TrainedParameter *parameter =
+          needTrained(trained, p, output, diagnostics);
       if (!parameter)
-        return fail("conflicting-arguments",
-                    "the plan has a parameter '" + printable(p.fqn) +
-                        "', and the checkpoint has none of this name",
-                    "give the plan of the job that was trained");
+        return false;
       if (!p.trainable)
         continue;
       groups[size_t(p.group)].push_back(parameter);
@@ -80,8 +76,7 @@ private:
         converted.bytes += state->bytes;
     }
     return converted.states > 0 ||
-           fail("not-supported",
-                "the checkpoint holds no states of an optimizer, which "
+           fail("the checkpoint holds no states of an optimizer, which "
                 "load_state wants",
                 "merge writes the weights");
   }

@@ -112,14 +112,10 @@ private:
                   "convert with --stage 2, or with --to dcp");
     std::vector<Group> ofPlan(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
-      const TrainedParameter *parameter = findTrained(trained, p);
-      if (!parameter) {
-        diagnostics.error("conflicting-arguments", output,
-                          "the plan has a parameter '" + printable(p.fqn) +
-                              "', and the checkpoint has none of this name",
-                          "give the plan of the job that was trained");
+      const TrainedParameter *parameter =
+          needTrained(trained, p, output, diagnostics);
+      if (!parameter)
         return false;
-      }
       if (!p.trainable)
         return fail("'" + printable(p.fqn) +
                         "' is frozen, and models with frozen parameters are "

@@ -279,4 +279,17 @@ const TrainedParameter *findTrained(const Trained &trained,
   return nullptr;
 }
 
+const TrainedParameter *needTrained(const Trained &trained,
+                                    const plan::Parameter &parameter,
+                                    const std::string &output,
+                                    DiagnosticEngine &diagnostics) {
+  const TrainedParameter *found = findTrained(trained, parameter);
+  if (!found)
+    diagnostics.error("conflicting-arguments", output,
+                      "the plan has a parameter '" + printable(parameter.fqn) +
+                          "', and the checkpoint has none of this name",
+                      "give the plan of the job that was trained");
+  return found;
+}
+
 } // namespace accel::checkpoint

@@ -57,6 +57,12 @@ std::optional<Trained> readTrained(const Checkpoint &read,
 /// A parameter of a plan by any of its names; null where it is not there.
 const TrainedParameter *findTrained(const Trained &trained,
                                     const plan::Parameter &parameter);
+/// The same of what is written to `output`; reports a parameter that is not
+/// there.
+const TrainedParameter *needTrained(const Trained &trained,
+                                    const plan::Parameter &parameter,
+                                    const std::string &output,
+                                    DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint
 
