@@ -131,23 +131,15 @@ protected:
     held.pools += gatherPool;
     atStart = engine.total();
   }
-  /// Autograd adds to what is there, each gradient by itself, where FSDP2 does
-  /// not cast between them (to_accumulated_grad_if_needed).
   bool gradientsStay() const override {
-    return stage ? addsInPlace() && !(recorded && microBatch.first)
+    return stage ? addsInPlace && !(recorded && microBatch.first)
                  : StepRun::gradientsStay();
   }
   /// The parts that are sums of all micro-batches are told one by one.
   bool gathersNow() const { return !stage || (recorded && microBatch.first); }
-  bool addsInPlace() const {
-    return std::all_of(layout.units.begin(), layout.units.end(),
-                       [](const UnitSizes &unit) {
-                         return unit.gradients == unit.heldGradients;
-                       });
-  }
   /// Added to what micro-batches before left.
   void accumulate(int u) {
-    if (addsInPlace())
+    if (addsInPlace)
       return;
     const UnitSizes &unit = layout.units[u];
     if (recorded && microBatch.first) {
@@ -559,6 +551,12 @@ protected:
   bool stage = false;
   bool recorded = false;
   StageHeld held;
+  /// Autograd adds to what is there, each gradient by itself, where FSDP2 does
+  /// not cast between them (to_accumulated_grad_if_needed).
+  const bool addsInPlace = std::all_of(
+      layout.units.begin(), layout.units.end(), [](const UnitSizes &unit) {
+        return unit.gradients == unit.heldGradients;
+      });
   MicroBatchCost cost;
   int64_t atStart = 0;
 };

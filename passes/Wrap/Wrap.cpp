@@ -226,12 +226,7 @@ private:
   /// The ranks of ep have other experts: these are gathered and reduced over
   /// the axes that are left, and so are a unit of their own.
   static bool isShared(sharding::ParamOp param) {
-    sharding::SpecAttr spec = param.getSpecAttr();
-    for (int64_t dim = 0; spec && dim < spec.getRank(); ++dim)
-      for (const sharding::ShardedBy &by : sharding::shardedBy(spec, dim))
-        if (by.axis == plan::expertAxis)
-          return true;
-    return false;
+    return sharding::isShardedBy(param.getSpecAttr(), 0, plan::expertAxis);
   }
 
   void createUnits(sharding::RequestOp request, const wrap::UnitSet &set,
