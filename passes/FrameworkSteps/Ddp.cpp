@@ -68,17 +68,10 @@ protected:
   }
 
   void allocatePersistent() override {
-    for (size_t u = 0; u < layout.units.size(); ++u) {
-      const UnitSizes &unit = layout.units[u];
-      const int index = static_cast<int>(u);
-      engine.alloc(Holding::Parameters, unit.shardStored, Pool::Compute,
-                   partsOf(index, &UnitParts::stored));
-      pagedBytes += unit.pagedBytes;
-      if (candidate.offloadOptimizer)
-        hostBytes += unit.stateBytes;
-      else
-        engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
-                     partsOf(index, &UnitParts::states));
+    for (int u = 0; u < static_cast<int>(layout.units.size()); ++u) {
+      engine.alloc(Holding::Parameters, layout.units[u].shardStored,
+                   Pool::Compute, partsOf(u, &UnitParts::stored));
+      allocateStates(u);
     }
     if (distributed())
       makeBuckets();

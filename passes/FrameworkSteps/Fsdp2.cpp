@@ -90,19 +90,13 @@ protected:
       allocateShards();
     for (size_t u = 0; u < layout.units.size(); ++u) {
       const UnitSizes &unit = layout.units[u];
-      const int index = static_cast<int>(u);
       if (candidate.offloadParameters) {
         hostBytes += unit.shardStored + unit.stateBytes;
         hostBytes +=
             unit.shardGradient ? unit.shardGradient : unit.reduceOutput;
         continue;
       }
-      pagedBytes += unit.pagedBytes;
-      if (candidate.offloadOptimizer)
-        hostBytes += unit.stateBytes;
-      else
-        engine.alloc(Holding::Optimizer, unit.stateBytes, Pool::Compute,
-                     partsOf(index, &UnitParts::states));
+      allocateStates(static_cast<int>(u));
     }
     if (stage)
       holdStage();

@@ -132,4 +132,14 @@ void StepRun::recordBroadcasts() {
   recorder.drop(last);
 }
 
+void StepRun::allocateStates(int unit) {
+  const UnitSizes &sizes = layout.units[unit];
+  pagedBytes += sizes.pagedBytes;
+  if (candidate.offloadOptimizer)
+    hostBytes += sizes.stateBytes;
+  else
+    engine.alloc(Holding::Optimizer, sizes.stateBytes, Pool::Compute,
+                 partsOf(unit, &UnitParts::states));
+}
+
 } // namespace accel

@@ -177,6 +177,9 @@ protected:
   /// `flats`: bytes of the flat parameter's shard by unit, or none: each
   /// parameter is sharded by itself.
   void allocateShards(const std::vector<int64_t> &flats = {});
+  /// Before the step: a unit's states, on the device, in pages that go where
+  /// there is room, or on the host.
+  void allocateStates(int unit);
   /// A step was run before this one.
   bool warm = false;
 
