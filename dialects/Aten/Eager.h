@@ -68,7 +68,9 @@ constexpr llvm::StringLiteral causalScoresAttr = "aten.causal_scores";
 constexpr llvm::StringLiteral lookedUpAttr = "aten.looked_up";
 
 /// Of `_to_copy`, a unit: the model computes on in the type that it has. Of
-/// `_softmax`, a unit: the model asks for that type, and autocast leaves it.
+/// `_softmax`, a unit: the model asks for that type, and autocast leaves it. Of
+/// `_log_softmax`, a unit: part of torch's cross_entropy, which asks for the
+/// type of its input, and autocast leaves that on other devices than CPUs.
 constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
 
 /// Of `rms_norm`, a unit: the model scales its input, and computes only the

@@ -132,8 +132,8 @@ Value EncoderWriter::shiftRight(Value labels, int64_t start, int64_t padding) {
 Value EncoderWriter::plainCrossEntropy(Value logits, Value labels) {
   Value scores = marked(op<ToCopyOp>(logits, f32()), ownTypeAttr);
   Value flat = view(labels, {shape(logits).front()});
-  return op<NllLossForwardOp>(op<LogSoftmaxOp>(scores, uint64_t(1)), flat,
-                              uint64_t(-100));
+  Value logs = marked(op<LogSoftmaxOp>(scores, uint64_t(1)), ownTypeAttr);
+  return op<NllLossForwardOp>(logs, flat, uint64_t(-100));
 }
 
 Value EncoderWriter::mean(Value x) {

@@ -6,6 +6,7 @@
 #include "passes/FrameworkSteps/LossFrames.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Fused.h"
 #include "passes/Frameworks/Framework.h"
 
 using namespace mlir;
@@ -34,10 +35,19 @@ void noteFrames(bool eager, const std::string &transformers,
 }
 
 Value logitsOf(func::FuncOp joint) {
-  for (Operation &op : joint.getBody().front())
-    if (auto mm = dyn_cast<aten::MmOp>(op))
-      return mm.getResult();
-  return {};
+  Value first;
+  for (Operation &op : joint.getBody().front()) {
+    if (isa<aten::MmOp>(op) && !first)
+      first = op.getResult(0);
+    if (!isa<aten::LogSoftmaxOp, aten::CrossEntropyOp>(op))
+      continue;
+    Operation *made = op.getOperand(0).getDefiningOp();
+    while (made && !isa<aten::MmOp, aten::AddmmOp>(made))
+      made = made->getNumOperands() ? made->getOperand(0).getDefiningOp()
+                                    : nullptr;
+    return made ? made->getResult(0) : first;
+  }
+  return first; // fused with the loss
 }
 
 bool returnsWide(Value logits, const std::string &transformers) {

@@ -30,7 +30,9 @@ namespace accel {
 void noteFrames(bool eager, const std::string &transformers,
                 SegmentGraph &graph);
 
-/// The logits of `joint`, which ends in the loss: what the head's matmul makes.
+/// The logits of `joint`, which ends in the loss: what the head's matmul makes,
+/// of which the loss reads a view, a copy or what an operator makes of each
+/// element.
 mlir::Value logitsOf(mlir::func::FuncOp joint);
 /// The forward of transformers' model returns them in fp32.
 bool returnsWide(mlir::Value logits, const std::string &transformers);

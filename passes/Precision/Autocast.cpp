@@ -113,11 +113,14 @@ private:
   }
   /// Of the device's fp32 list (aten/src/ATen/autocast_mode.h): what these
   /// models use. CPUs' is short, but transformers itself asks for fp32 where it
-  /// takes a softmax.
+  /// takes a softmax. CPUs take all of cross_entropy in fp32; on other devices
+  /// its log_softmax names the dtype of its input, which autocast respects
+  /// (cross_entropy_loss of aten/src/ATen/native/LossNLL.cpp).
   bool isFull(aten::AtenOpInterface op) const {
+    const bool cpu = device == aten::Device::Cpu;
     if (op->hasAttr(aten::ownTypeAttr))
-      return false;
-    if (device == aten::Device::Cpu)
+      return cpu && isa<aten::LogSoftmaxOp>(op.getOperation());
+    if (cpu)
       return isa<aten::NllLossForwardOp, aten::LogSoftmaxOp, aten::SoftmaxOp>(
           op.getOperation());
     return isa<aten::LogSoftmaxOp, aten::SoftmaxOp, aten::ExpOp, aten::LogOp,
