@@ -12,6 +12,9 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/StepRun.h"
 
+#include "passes/Frameworks/Framework.h"
+#include "passes/Segments/InnerBytes.h"
+
 namespace accel {
 
 bool StepRun::traced(int call) const {
@@ -67,6 +70,9 @@ void StepRun::play(int call, const std::vector<StorageEvent> &events,
               gradientsStay() || p < 0 || tensors.gradient[p] >= 0)
             takeGradient(call, p, own[event.storage]);
       break;
+    case StorageEvent::Kind::Library:
+      keepWorkspaces(&events == &trace.backward, event.bytes, poolOf(call));
+      break;
     case StorageEvent::Kind::LossEnd:
       if (toLossEnd) {
         tensors.played = i + 1;
@@ -75,6 +81,18 @@ void StepRun::play(int call, const std::vector<StorageEvent> &events,
       break;
     }
   }
+}
+
+/// Until torch 2.11 a handle of cuBLAS has its workspace from its first call on
+/// (getCUDABlasWorkspace of aten/src/ATen/cuda/CublasHandlePool.cpp), and
+/// cuBLASLt, which asks for that handle first, one of its own. Handles are of
+/// threads, and autograd's computes the backward.
+void StepRun::keepWorkspaces(bool backward, int64_t bytes, Pool pool) {
+  if (!frameworks::keepsWorkspaces(candidate.torchVersion))
+    return;
+  for (int64_t each : {gemmWorkspace(layout.target.capability), bytes})
+    if (tensors.workspaces.emplace(backward, each).second)
+      engine.recorder->make(each, pool);
 }
 
 void StepRun::recordForward(int call, int64_t peak) {

@@ -15,6 +15,7 @@
 #include "passes/FrameworkSteps/StepLayout.h"
 
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace accel {
@@ -233,6 +234,7 @@ private:
   void recordLoss(int call, int64_t peak);
   void play(int call, const std::vector<StorageEvent> &events, size_t from,
             bool toLossEnd);
+  void keepWorkspaces(bool backward, int64_t bytes, Pool pool);
   void placeGradients(int call);
   void dropCopies();
   bool traced(int call) const;
@@ -245,6 +247,7 @@ private:
     std::vector<int> waiting; // by parameter: StepLayout::waits
     std::vector<int> copies;  // by call: GraphCopies::held
     size_t played = 0;        // of the loss's backward
+    std::set<std::pair<bool, int64_t>> workspaces; // of the backward's, bytes
   } tensors;
 
   int64_t copiesHeld = 0; // autocast's copies of parameters

@@ -196,9 +196,12 @@ private:
     op.getSelfMutable().assign(castTo(b, op->getLoc(), op.getSelf(), weight));
   }
 
+  /// The last operand first: autocast casts a kernel's arguments where it calls
+  /// it (WrapFunction_), and GCC, which builds torch, evaluates arguments from
+  /// the right.
   void castOperands(Operation *op, Type to) {
     OpBuilder b(op);
-    for (OpOperand &operand : op->getOpOperands())
+    for (OpOperand &operand : llvm::reverse(op->getOpOperands()))
       if (isCastTo(operand.get(), to))
         operand.set(castTo(b, op->getLoc(), operand.get(), to));
   }

@@ -150,24 +150,27 @@ static std::string_view nameOf(const plan::Instruction &instruction) {
   return name.substr(0, name.find('.', name.find("::")));
 }
 
+int64_t libraryWorkspace(const plan::Function &function,
+                         const plan::Instruction &instruction,
+                         const CudaDevice &device) {
+  const std::string_view name = nameOf(instruction);
+  const plan::Slot *self = Reader(function, instruction).tensor(0);
+  if (!self)
+    return 0;
+  if (name == "aten::addmm") // cuBLASLt adds a bias, with its own
+    return self->shape.size() == 1 ? mebi : gemmWorkspace(device.capability);
+  if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm" ||
+      (name == "aten::_grouped_mm" && self->dtype != plan::DType::BF16))
+    return gemmWorkspace(device.capability);
+  return 0;
+}
+
 InnerBytes innerBytesOfAll(const plan::Function &function,
                            const plan::Instruction &instruction,
                            const CudaDevice &device) {
-  const double capability = device.capability;
-  const std::string_view name = nameOf(instruction);
-  const Reader reader(function, instruction);
-  InnerBytes inner;
-  if (const plan::Slot *self = reader.tensor(0)) {
-    if (name == "aten::mm" || name == "aten::bmm" || name == "aten::baddbmm")
-      inner.after = {gemmWorkspace(capability)};
-    else if (name == "aten::addmm") // cuBLASLt adds a bias, with its own
-      inner.after = {self->shape.size() == 1 ? mebi
-                                             : gemmWorkspace(capability)};
-    else if (name == "aten::_grouped_mm" && self->dtype != plan::DType::BF16)
-      inner.after = {gemmWorkspace(capability)};
-  }
-  return inner.after.empty() ? innerBytes(function, instruction, device)
-                             : inner;
+  if (const int64_t own = libraryWorkspace(function, instruction, device))
+    return {{}, {own}};
+  return innerBytes(function, instruction, device);
 }
 
 int64_t peakOf(const InnerBytes &inner) {

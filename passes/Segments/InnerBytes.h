@@ -21,6 +21,10 @@ struct InnerBytes {
 };
 /// cuBLAS's, by at::cuda::getChosenWorkspaceSize; `capability` is the target's.
 int64_t gemmWorkspace(double capability);
+/// The workspace of the library that multiplies; 0 where none does.
+int64_t libraryWorkspace(const plan::Function &function,
+                         const plan::Instruction &instruction,
+                         const CudaDevice &device);
 /// With workspaces of matmuls.
 InnerBytes innerBytesOfAll(const plan::Function &function,
                            const plan::Instruction &instruction,

@@ -9,6 +9,7 @@
 #include "passes/Cost/OpCost.h"
 #include "passes/StepModel/CompiledCut.h"
 #include "passes/StepModel/CompiledForm.h"
+#include "passes/StepModel/InsideEvents.h"
 #include "passes/StepModel/SegmentOrder.h"
 
 #include <algorithm>
@@ -277,6 +278,7 @@ private:
       int64_t workspace = 0;
       for (int i : members) {
         const Instruction &instr = half.function.instructions[i];
+        emitLibraryOf(graph, half.function, instr, events);
         workspace = std::max(
             workspace, std::max(instr.workspaceBytes,
                                 graph.inside && !half.isFused(members)

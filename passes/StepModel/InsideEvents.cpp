@@ -7,9 +7,25 @@
 
 #include "passes/Segments/InnerBytes.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace accel {
+
+void emitLibraryOf(const SegmentGraph &graph, const plan::Function &function,
+                   const plan::Instruction &instr,
+                   std::vector<StorageEvent> &events) {
+  if (!graph.inside)
+    return;
+  const int64_t bytes = libraryWorkspace(function, instr, graph.device);
+  const bool known =
+      std::any_of(events.begin(), events.end(), [&](const StorageEvent &event) {
+        return event.kind == StorageEvent::Kind::Library &&
+               event.bytes == bytes;
+      });
+  if (bytes > 0 && !known)
+    events.push_back({StorageEvent::Kind::Library, -1, bytes});
+}
 
 int64_t emitInsideOf(const SegmentGraph &graph, const plan::Instruction &instr,
                      int number, std::vector<StorageEvent> &events) {
@@ -29,6 +45,7 @@ int64_t emitInsideOf(const SegmentGraph &graph, const plan::Instruction &instr,
   };
   if (instr.workspaceBytes > 0)
     allocate(instr.workspaceBytes);
+  emitLibraryOf(graph, graph.function, instr, events);
   if (graph.inside) {
     const InnerBytes inner = innerBytes(graph.function, instr, graph.device);
     for (int64_t bytes : inner.before)

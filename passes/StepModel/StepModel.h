@@ -35,7 +35,8 @@ struct StorageEvent {
     FreeInput,    // the last reader of an input has run
     FreeTangent,  // the last reader of an output's gradient has run
     FreeGradient, // a parameter gradient was added to the one of before
-    LossEnd       // dL/dlogits exists: hooks on the logits run
+    LossEnd,      // dL/dlogits exists: hooks on the logits run
+    Library       // cuBLAS, or cuBLASLt, is called; its workspace has `bytes`
   };
   Kind kind = Kind::Allocate;
   int storage = 0; // of FreeInput and FreeTangent: SegmentKind's order

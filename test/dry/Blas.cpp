@@ -8,6 +8,7 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include <atomic>
 #include <cstring>
 
 using namespace accel::dry;
@@ -16,8 +17,8 @@ namespace {
 
 DryGpu &gpu() { return DryGpu::get(); }
 
-/// Of the only handle that this process has: torch gives a handle to one
-/// thread at a time and sets the stream before each call.
+/// Of the thread's handle: torch gives a handle to one thread at a time and
+/// sets the stream before each call.
 thread_local cudaStream_t blasStream;
 
 cublasStatus_t product(cudaStream_t stream, const char *name) {
@@ -26,8 +27,10 @@ cublasStatus_t product(cudaStream_t stream, const char *name) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
+/// Each is another: torch knows workspaces by the handle.
 template <typename Descriptor> cublasStatus_t make(Descriptor *descriptor) {
-  *descriptor = reinterpret_cast<Descriptor>(0x10);
+  static std::atomic<uintptr_t> made{0x10};
+  *descriptor = reinterpret_cast<Descriptor>(made += 0x10);
   return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -12,9 +12,6 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 sys.path.insert(0, os.path.join(ROOT, "test", "bench"))
 import gpu_training  # noqa: E402
 
-# cuBLAS keeps two workspaces of 32 MiB among torch's own bytes, of the forward
-# and of the backward, which plans count with the context (docs/accuracy.md).
-WORKSPACES = 2 * 2**25
 # What is known to be off, and by how much: what torch.compile keeps, blocks that
 # the allocator leaves whole, T5's attention by single matmuls, and temporaries of
 # nf4.
@@ -22,13 +19,15 @@ KNOWN = {"t5-base-amp": 0.003, "llama1b-compile": 0.045,
          "llama8b-8layers-compile": 0.007,
          "qwen06b-liger-ckpt": 0.003,
          "llama1b-liger-amp": 0.002, "llama8b-qlora": 0.0012,
-         "qwen7b-qlora-ckpt": 0.0025}
+         "qwen7b-qlora-ckpt": 0.0025, "gemma2b-amp-ckpt": 0.0006}
 # LLM.int8() was made during the first forward (gpu_training.quantized says why);
-# segments of what compiled code keeps, and of masks.
-KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.053,
-                  "qwen7b-qlora-ckpt": 0.061,
-                  "gemma2b-amp-ckpt": 0.06, "qwen06b-liger-ckpt": 0.048, "mistral-window": 0.03,
-                  "llama1b-liger-amp": 0.016, "llama8b-liger-lora-ckpt": 0.019}
+# segments of what compiled code keeps, and blocks of the logits' size, whose number
+# hangs on where workspaces of cuBLAS lie.
+KNOWN_RESERVED = {"llama8b-int8-lora": 0.15, "llama1b-compile": 0.054,
+                  "qwen7b-qlora-ckpt": 0.055, "gemma2b-amp-ckpt": 0.058,
+                  "gpt2m-fp32-sgd": 0.054, "glm4-ckpt": 0.061,
+                  "qwen06b-liger-ckpt": 0.02, "mistral-window": 0.028,
+                  "llama8b-liger-lora-ckpt": 0.014}
 MEASURED = {}
 for card, path in gpu_training.COMMITTED.items():
     with open(path, encoding="utf-8") as f:
@@ -51,8 +50,8 @@ def test_allocated_bytes(jobs, card, name):
                                   torch=gpu_training.COMMITTED_TORCH)
     assert plan, "the job is not planned"
     measured = MEASURED[card, name]
-    allocated = measured["allocated"] - WORKSPACES
-    error = plan["memory"]["replayed_allocated_bytes"] / allocated - 1
+    error = (plan["memory"]["replayed_allocated_bytes"]
+             / measured["allocated"] - 1)
     assert abs(error) <= KNOWN.get(name, 0.0005), f"{error:+.3%}"
     reserved = plan["memory"]["reserved_bytes"] / measured["reserved"] - 1
     assert abs(reserved) <= KNOWN_RESERVED.get(name, 0.0125), \
