@@ -114,6 +114,14 @@ SEEDS = {
     "glm": ("GlmForCausalLM", dict(GATED, head_dim=8, pad_token_id=0)),
     "arcee": ("ArceeForCausalLM", GATED),
     "seed-oss": ("SeedOssForCausalLM", dict(GATED, head_dim=8)),
+    "glm4-moe": ("Glm4MoeForCausalLM", dict(
+        GATED, head_dim=8, moe_intermediate_size=16, n_routed_experts=4,
+        num_experts_per_tok=2)),
+    "glm4-moe-lite": ("Glm4MoeLiteForCausalLM", dict(
+        GATED, num_key_value_heads=4, moe_intermediate_size=16,
+        n_routed_experts=4, num_experts_per_tok=2, q_lora_rank=12,
+        kv_lora_rank=8, qk_rope_head_dim=4, qk_nope_head_dim=4,
+        v_head_dim=8)),
     "olmoe": ("OlmoeForCausalLM", dict(GATED, num_experts=4,
                                        num_experts_per_tok=2)),
 }

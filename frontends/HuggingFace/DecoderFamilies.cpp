@@ -455,6 +455,10 @@ const Entry families[] = {
      &FamilyReader::glm},
     {{"glm4", "hidden_act", "rms_norm_eps", 1.5625e-7, 151329, true, false},
      &FamilyReader::glm4},
+    {{"glm4_moe", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
+     &FamilyReader::glm4Moe},
+    {{"glm4_moe_lite", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
+     &FamilyReader::deepseekV3},
     {{"gpt_bigcode",
       "activation_function",
       "layer_norm_epsilon",
@@ -546,8 +550,9 @@ accel::huggingface::readDecoder(const std::string &modelType,
     return std::nullopt;
   (reader.*entry.read)();
   if (modelType == "falcon" || modelType == "deepseek_v3" ||
-      modelType == "nemotron_h" || modelType == "gpt_oss" ||
-      modelType == "qwen2_moe" || modelType == "olmoe")
+      modelType.starts_with("glm4_moe") || modelType == "nemotron_h" ||
+      modelType == "gpt_oss" || modelType == "qwen2_moe" ||
+      modelType == "olmoe")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())

@@ -9,11 +9,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace accel;
 using namespace accel::huggingface;
 
 void ExpertFamilyReader::deepseekV3() {
+  latentAttention();
+  groupedMixture();
+}
+
+void ExpertFamilyReader::glm4Moe() {
+  d.useLlamaNames();
+  if (flag("use_qk_norm")) {
+    d.attention.queryNorm = "self_attn.q_norm";
+    d.attention.keyNorm = "self_attn.k_norm";
+  }
+  d.dropout.attention = dropout("attention_dropout");
+  rope({.defaultPartial = 0.5, .partialAllowed = true});
+  groupedMixture();
+}
+
+void ExpertFamilyReader::latentAttention() {
   d.useLlamaNames();
   DecoderAttention &a = d.attention;
   LatentAttention &l = a.latent;
@@ -44,7 +61,6 @@ void ExpertFamilyReader::deepseekV3() {
   rope();
   a.scale = std::pow(double(l.plain + l.turned), -0.5) * scoreFactor();
   d.dropout.attention = dropout("attention_dropout");
-  groupedMixture();
 }
 
 double ExpertFamilyReader::scoreFactor() {
@@ -60,9 +76,12 @@ double ExpertFamilyReader::scoreFactor() {
 
 void ExpertFamilyReader::groupedMixture() {
   Mixture &m = d.mixture;
-  const auto layers = static_cast<int64_t>(d.kinds.size());
-  for (int64_t i = size("first_k_dense_replace"); i < layers; ++i)
-    d.kinds[size_t(i)].sparse = true;
+  std::set<std::string> modules;
+  for (const TreeModule &module : tree.modules)
+    modules.insert(module.fqn);
+  for (size_t i = 0; i < d.kinds.size(); ++i)
+    d.kinds[i].sparse =
+        modules.count(d.layers + "." + std::to_string(i) + ".mlp.experts") != 0;
   if (!hasExperts())
     return;
   m.experts = size("experts");

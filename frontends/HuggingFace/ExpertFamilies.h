@@ -13,7 +13,8 @@ namespace accel::huggingface {
 /// Families whose layers have experts, but for mixtral and qwen3_moe
 /// (MixtureConfig.cpp): from modeling_*.py of transformers 5.23.
 struct ExpertFamilyReader : DecoderReader {
-  void deepseekV3();
+  void deepseekV3(); // glm4_moe_lite too
+  void glm4Moe();
   void gptOss();
   void nemotronH();
   void olmoe();
@@ -22,6 +23,7 @@ struct ExpertFamilyReader : DecoderReader {
 private:
   /// yarn_apply_mscale of modeling_deepseek_v3.py.
   double scoreFactor();
+  void latentAttention();
   void groupedMixture();
   /// Notes which layers have experts.
   bool hasExperts();

@@ -451,7 +451,7 @@ private:
 };
 
 constexpr const std::vector<Family> *allFamilies[] = {
-    &llamaFamilies,  &llamaLikeFamilies, &gptFamilies,
+    &llamaFamilies,  &llamaLikeFamilies, &mixtureFamilies, &gptFamilies,
     &hybridFamilies, &encoderFamilies,   &wrapperFamilies};
 
 } // namespace

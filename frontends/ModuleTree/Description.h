@@ -13,6 +13,8 @@
 //   text hidden_act|activation = silu
 //   count indexes = 3             how many a list has
 //   sliding layer%2==0            layers that attend to a window
+//   dense layer<2 mlp_layer_types layers without experts; of a list of "dense"
+//                                 and "sparse", where there is one
 //   blocks list|other pattern ME* mamba:M:linear_attention:mamba moe:E:moe
 //                                 layers of several kinds: the members that say
 //                                 them, the pattern's default, and of each kind
@@ -73,8 +75,9 @@ struct Family {
 };
 
 /// The tables, by files.
-extern const std::vector<Family> llamaFamilies, llamaLikeFamilies, gptFamilies,
-    hybridFamilies, encoderFamilies, wrapperFamilies;
+extern const std::vector<Family> llamaFamilies, llamaLikeFamilies,
+    mixtureFamilies, gptFamilies, hybridFamilies, encoderFamilies,
+    wrapperFamilies;
 
 /// Null for an unknown one.
 const Family *findFamily(std::string_view modelType);

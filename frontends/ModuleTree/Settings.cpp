@@ -27,7 +27,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 Settings::Settings(const std::vector<const char *> &lines,
                    const std::string &prefix, huggingface::ConfigReader &config)
     : config(config) {
-  values["layer"] = values["only_mlp"] = 0;
+  values["layer"] = values["only_mlp"] = values["dense"] = 0;
   readLabels();
   if (const nlohmann::json *only = config.find("mlp_only_layers"))
     if (only->is_array())
@@ -70,6 +70,8 @@ void Settings::readLine(std::string_view line, const std::string &prefix) {
         texts[std::string(words[2])].starts_with(words[3]);
   else if (words[0] == "sliding")
     readLayerTypes(words[1]);
+  else if (words[0] == "dense")
+    readDense(words);
   else if (words[0] == "blocks")
     readBlocks(words);
   else if (words[0] == "text")
@@ -158,6 +160,35 @@ void Settings::readLayerTypes(std::string_view expression) {
   values["any_full"] = windows < layers;
 }
 
+void Settings::readDense(const std::vector<std::string_view> &words) {
+  const std::string key(words.size() > 2 ? words[2] : "");
+  const nlohmann::json *types = key.empty() ? nullptr : config.find(key);
+  const auto layers = static_cast<size_t>(
+      std::min<int64_t>(sizeOf("num_hidden_layers"), 1 << 20));
+  if (types && (!types->is_array() || types->size() < layers))
+    return config.error(key, "'" + key +
+                                 "' must be a list of 'dense' or "
+                                 "'sparse' for each of the " +
+                                 std::to_string(layers) + " layers");
+  for (size_t i = 0; i < layers; ++i) {
+    setLayer(static_cast<int64_t>(i));
+    if (!types) {
+      dense.push_back(value(words[1]) != 0);
+      continue;
+    }
+    const nlohmann::json &type = (*types)[i];
+    if (type != "dense" && type != "sparse")
+      return config.error(
+          key + "." + std::to_string(i),
+          "a layer is dense or sparse" +
+              (type.is_string()
+                   ? ", not '" + printable(type.get<std::string>()) + "'"
+                   : std::string()));
+    dense.push_back(type == "dense");
+  }
+  setLayer(0);
+}
+
 namespace {
 
 /// "mamba:M:linear_attention:mamba" of a description: a name of our own, its
@@ -240,6 +271,8 @@ void Settings::readBlocks(const std::vector<std::string_view> &words) {
 void Settings::setLayer(int64_t layer) {
   values["layer"] = static_cast<double>(layer);
   values["only_mlp"] = onlyMlp.count(layer) ? 1 : 0;
+  values["dense"] = static_cast<size_t>(layer) < dense.size() &&
+                    dense[static_cast<size_t>(layer)];
   for (const std::string &name : blockNames)
     values[name] = static_cast<size_t>(layer) < blocks.size() &&
                    blocks[static_cast<size_t>(layer)] == name;

@@ -52,7 +52,7 @@ private:
   std::map<std::string, double, std::less<>> values;
   std::map<std::string, std::string> texts;
   std::vector<std::string> noSplitClasses, fp32;
-  std::vector<bool> sliding;
+  std::vector<bool> sliding, dense;
   std::vector<std::string> blocks;
   std::set<std::string> blockNames;
   std::set<int64_t> onlyMlp; // mlp_only_layers
@@ -64,6 +64,7 @@ private:
   void readText(std::string_view names, std::string_view otherwise);
   void readCount(const std::string &name, std::string_view otherwise);
   void readLayerTypes(std::string_view expression);
+  void readDense(const std::vector<std::string_view> &words);
   void readLabels();
   void readBlocks(const std::vector<std::string_view> &words);
 };

@@ -134,6 +134,41 @@ constexpr TpEntry deepseekV3[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+constexpr TpEntry glm4Moe[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_proj", Colwise},
+    {"layers.*.self_attn.k_proj", Colwise},
+    {"layers.*.self_attn.v_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"layers.*.mlp.shared_experts.gate_proj", Colwise},
+    {"layers.*.mlp.shared_experts.up_proj", Colwise},
+    {"layers.*.mlp.shared_experts.down_proj", Rowwise},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
+/// Heads of latent attention are split, what they share is whole; so are shared
+/// experts.
+constexpr TpEntry glm4MoeLite[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.self_attn.q_b_proj", Colwise},
+    {"layers.*.self_attn.kv_a_proj_with_mqa", ReplicatedWithGradAllreduce},
+    {"layers.*.self_attn.kv_b_proj", Colwise},
+    {"layers.*.self_attn.o_proj", Rowwise},
+    {"layers.*.mlp.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.mlp.experts.down_proj", Rowwise},
+    {"layers.*.mlp.experts", MoeTpExperts},
+    {"layers.*.mlp.gate_proj", Colwise},
+    {"layers.*.mlp.up_proj", Colwise},
+    {"layers.*.mlp.down_proj", Rowwise},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 /// Norms over all heads lie between projections and attention.
 constexpr TpEntry olmo2[] = {
     {"embed_tokens", EmbeddingRowwise},
@@ -381,6 +416,8 @@ constexpr TpPlan plans[] = {
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
     {"GptOssModel", headAlone, dispatchedWithBiases, true},
     {"DeepseekV3Model", deepseekV3, dispatched, true},
+    {"Glm4MoeModel", glm4Moe, dispatched, true},
+    {"Glm4MoeLiteModel", glm4MoeLite, dispatched, true},
     {"MixtralModel", mixtral, dispatched, true},
     {"NemotronHModel", nemotronH, dispatchedPlain, true, nemotronHOfMegatron},
     {"Olmo2Model", olmo2, {}, true},

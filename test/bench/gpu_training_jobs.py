@@ -241,6 +241,28 @@ OLMOE_7B = {
     "tie_word_embeddings": False, "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
     "pad_token_id": 1, "eos_token_id": 50279}
+GLM45_AIR_3 = {
+    "architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe",
+    "hidden_size": 4096, "intermediate_size": 10944, "num_hidden_layers": 3,
+    "num_attention_heads": 96, "num_key_value_heads": 8, "head_dim": 128,
+    "n_routed_experts": 128, "n_shared_experts": 1, "num_experts_per_tok": 8,
+    "moe_intermediate_size": 1408, "first_k_dense_replace": 1,
+    "vocab_size": 151552, "tie_word_embeddings": False,
+    "max_position_embeddings": 131072, "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1e-5, "rope_theta": 1e6, "hidden_act": "silu",
+    "attention_bias": True, "use_qk_norm": False, "norm_topk_prob": True,
+    "routed_scaling_factor": 1.0, "pad_token_id": 151329}
+GLM47_FLASH_6 = {
+    "architectures": ["Glm4MoeLiteForCausalLM"], "model_type": "glm4_moe_lite",
+    "hidden_size": 2048, "intermediate_size": 10240, "num_hidden_layers": 6,
+    "num_attention_heads": 20, "num_key_value_heads": 20,
+    "n_routed_experts": 64, "n_shared_experts": 1, "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1536, "q_lora_rank": 768, "kv_lora_rank": 512,
+    "qk_rope_head_dim": 64, "qk_nope_head_dim": 192, "v_head_dim": 256,
+    "vocab_size": 154880, "tie_word_embeddings": False,
+    "max_position_embeddings": 202752, "rms_norm_eps": 1e-5,
+    "rope_theta": 1e6, "hidden_act": "silu", "norm_topk_prob": True,
+    "routed_scaling_factor": 1.8, "pad_token_id": 154820}
 QWEN2_MOE_6 = {
     "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe",
     "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 6,
@@ -308,6 +330,10 @@ JOBS = {
     "arcee4b-bf16-ckpt": job(AFM_4B, 4096, 2, weights="bfloat16",
                              gradient_checkpointing=True),
     "seed-oss-8layers-bf16": job(SEED_OSS_8, 2048, 1, weights="bfloat16"),
+    "glm45-air-3layers-bf16": job(GLM45_AIR_3, 2048, 1, weights="bfloat16"),
+    "glm47-flash-6layers-bf16-ckpt": job(
+        GLM47_FLASH_6, 2048, 2, weights="bfloat16",
+        gradient_checkpointing=True),
     "olmoe7b-bf16-ckpt": job(OLMOE_7B, 2048, 2, weights="bfloat16",
                              gradient_checkpointing=True),
     "llama1b-amp-ckpt": job(LLAMA_1B, 2048, 8, gradient_checkpointing=True),

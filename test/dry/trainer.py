@@ -137,7 +137,8 @@ FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "mistral-window", "phi3-bf16", "phi2-half-bf16", "stablelm-amp",
         "olmo3-bf16", "glm4-ckpt", "cohere-bf16", "qwen2moe-bf16",
         "bert-large-amp", "glm9b-8layers-bf16", "cohere2-8layers-amp",
-        "arcee4b-bf16-ckpt", "seed-oss-8layers-bf16", "olmoe7b-bf16-ckpt")
+        "arcee4b-bf16-ckpt", "seed-oss-8layers-bf16", "olmoe7b-bf16-ckpt",
+        "glm45-air-3layers-bf16", "glm47-flash-6layers-bf16-ckpt")
 JOBS.update({f"full-{name}": gpu_training_jobs.JOBS[name] for name in FULL})
 # Of the suite; the others by --all.
 CHOSEN = ("t5-amp", "gemma3-tower-lora", "llava-images-bf16",

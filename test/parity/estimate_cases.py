@@ -94,8 +94,9 @@ def defaults(context):
     import module_tree_cases
     folders = []
     for model_type in sorted(module_tree_cases.FAMILIES):
-        # Accelerate makes each tensor before it drops it, here 30 GB of experts.
-        if model_type == "deepseek_v3":
+        # Accelerate makes each tensor before it drops it, here up to 30 GB of
+        # experts.
+        if model_type in ("deepseek_v3", "glm4_moe", "glm4_moe_lite"):
             continue
         folder = context.path(model_type)
         os.mkdir(folder)

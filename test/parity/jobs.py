@@ -109,6 +109,24 @@ PEAKED = {**MODELS, "even": variant(
                            q_lora_rank=24, kv_lora_rank=20, qk_rope_head_dim=8,
                            qk_nope_head_dim=16, v_head_dim=20,
                            initializer_range=0.05),
+    # The same experts beside whole queries and keys; the dense layer is last in
+    # the second.
+    "halves-glm4-moe": variant(
+        architectures=["Glm4MoeForCausalLM"], model_type="glm4_moe",
+        mlp_bias=ABSENT, head_dim=16, vocab_size=256, num_attention_heads=4,
+        num_key_value_heads=2, num_hidden_layers=3, first_k_dense_replace=1,
+        intermediate_size=112, n_routed_experts=8, n_group=2, topk_group=1,
+        num_experts_per_tok=3, moe_intermediate_size=24, n_shared_experts=1,
+        use_qk_norm=True, rope_parameters=ABSENT, initializer_range=0.05),
+    "halves-glm4-moe-lite": variant(
+        architectures=["Glm4MoeLiteForCausalLM"], model_type="glm4_moe_lite",
+        mlp_bias=ABSENT, head_dim=ABSENT, vocab_size=256,
+        num_attention_heads=4, num_key_value_heads=4, num_hidden_layers=2,
+        mlp_layer_types=["sparse", "dense"], intermediate_size=112,
+        n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=24,
+        n_shared_experts=1, q_lora_rank=24, kv_lora_rank=20,
+        qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=20,
+        initializer_range=0.05),
     "halves-qwen2-moe": {**MODELS["qwen2-moe"], "num_experts": 8,
                          "moe_intermediate_size": 64, "vocab_size": 256,
                          "hidden_size": 256, "num_attention_heads": 4,

@@ -1,7 +1,7 @@
 """Mixtures of experts compute what transformers computes, whatever the sizes.
 
-Random configurations of mixtral, qwen2_moe, qwen3_moe, olmoe, deepseek_v3 and gpt_oss: odd numbers
-of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
+Random configurations of mixtral, qwen2_moe, qwen3_moe, olmoe, deepseek_v3, glm4_moe, glm4_moe_lite
+and gpt_oss: odd numbers of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
 balancing loss. Functions run as a plan holds them (functions_cases.py).
 """
 import json
@@ -87,10 +87,43 @@ def gpt_oss(config, experts, draw):
     return config
 
 
+def glm4_moe(draw):
+    """DeepSeek-V3's experts beside whole queries and keys."""
+    config = random_latent(draw)
+    for key in ("q_lora_rank", "kv_lora_rank", "qk_rope_head_dim",
+                "qk_nope_head_dim", "v_head_dim", "rope_interleave"):
+        del config[key]
+    groups = draw.choice([1, 2, 3])
+    rope = random_rope(draw)
+    if draw.random() < 0.6:
+        rope["partial_rotary_factor"] = draw.choice([0.25, 0.5, 1.0])
+    return {**config, "model_type": "glm4_moe", "rope_parameters": rope,
+            "num_key_value_heads": groups,
+            "num_attention_heads": groups * draw.choice([1, 2, 3]),
+            "head_dim": 8 * draw.randrange(1, 4),
+            "use_qk_norm": draw.random() < 0.5}
+
+
+def glm4_moe_lite(draw):
+    """DeepSeek-V3 with a list of the layers that have experts."""
+    config = random_latent(draw)
+    dense = config.pop("first_k_dense_replace")
+    if "mscale" in config["rope_parameters"]:
+        config["rope_parameters"] = random_rope(draw)
+    config["model_type"] = "glm4_moe_lite"
+    if draw.random() < 0.7:
+        config["mlp_layer_types"] = [
+            "dense" if i < dense else draw.choice(["sparse", "dense"])
+            for i in range(config["num_hidden_layers"])]
+    return config
+
+
 def random_config(family, draw):
     """Rows of experts' matrices are multiples of 16 bytes, all else is free."""
     if family == "deepseek_v3":
         return random_latent(draw)
+    if family in ("glm4_moe", "glm4_moe_lite"):
+        return globals()[family](draw)
     groups = draw.choice([1, 2, 3])
     experts = draw.choice([1, 2, 3, 5, 8, 11])
     config = dict(
@@ -241,6 +274,9 @@ CASES = [
     ("mixtral-random-bf16", random_configs("mixtral", "bf16", 3)),
     ("qwen3-moe-random-bf16", random_configs("qwen3_moe", "bf16", 3)),
     ("qwen2-moe-random", random_configs("qwen2_moe")),
+    ("glm4-moe-random", random_configs("glm4_moe")),
+    ("glm4-moe-random-bf16", random_configs("glm4_moe", "bf16", 3)),
+    ("glm4-moe-lite-random", random_configs("glm4_moe_lite")),
     ("olmoe-random", random_configs("olmoe")),
     ("gpt-oss-random", random_configs("gpt_oss")),
     ("gpt-oss-random-bf16", random_configs("gpt_oss", "bf16", 3)),

@@ -46,6 +46,8 @@ LAYER_CLASS = {
     "arcee": "ArceeDecoderLayer",
     "seed_oss": "SeedOssDecoderLayer",
     "olmoe": "OlmoeDecoderLayer",
+    "glm4_moe": "Glm4MoeDecoderLayer",
+    "glm4_moe_lite": "Glm4MoeLiteDecoderLayer",
     "granite": "GraniteDecoderLayer",
     "starcoder2": "Starcoder2DecoderLayer",
     "smollm3": "SmolLM3DecoderLayer",

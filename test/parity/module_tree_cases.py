@@ -67,6 +67,19 @@ FAMILIES = {
         "first_k_dense_replace": [0, 1, 5], "q_lora_rank": [None, 12],
         "kv_lora_rank": [10], "qk_rope_head_dim": [4, 8],
         "qk_nope_head_dim": [6], "v_head_dim": [5, 12]}),
+    "glm4_moe": ("Glm4Moe", HEADS[:2], DECODER | BIAS | HEAD_DIM | {
+        "n_routed_experts": [4, 8], "n_group": [2], "topk_group": [1],
+        "num_experts_per_tok": [2], "moe_intermediate_size": [24],
+        "n_shared_experts": [1, 2], "first_k_dense_replace": [0, 1, 5],
+        "use_qk_norm": [True, False]}),
+    "glm4_moe_lite": ("Glm4MoeLite", HEADS[:2], DECODER | BIAS | {
+        "num_key_value_heads": [4], "n_routed_experts": [4, 8],
+        "num_hidden_layers": [2], "num_experts_per_tok": [2],
+        "mlp_layer_types": [None, ["dense", "sparse"], ["sparse", "dense"]],
+        "moe_intermediate_size": [24], "n_shared_experts": [1, 2],
+        "q_lora_rank": [None, 12], "kv_lora_rank": [10],
+        "qk_rope_head_dim": [4, 8], "qk_nope_head_dim": [6],
+        "v_head_dim": [5, 12]}),
     "gemma": ("Gemma", HEADS[:4], DECODER | BIAS | HEAD_DIM),
     "gemma2": ("Gemma2", HEADS[:4], DECODER | BIAS | HEAD_DIM
                | {"sliding_window": [8]}),

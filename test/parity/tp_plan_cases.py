@@ -12,7 +12,8 @@ PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "qwen3", "qwen3_moe", "mixtral", "olmo2", "phi3", "gpt_neox",
              "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2",
              "qwen2_moe", "phi", "olmo3", "exaone4", "glm4", "cohere",
-             "cohere2", "glm", "arcee", "seed_oss", "olmoe")
+             "cohere2", "glm", "arcee", "seed_oss", "olmoe", "glm4_moe",
+             "glm4_moe_lite")
 # With a plan of experts alone.
 EXPERTS = PUBLISHED + ("gpt_oss",)
 # Families without: what is sharded there, by the end of a module's name.
@@ -120,8 +121,9 @@ def dimension(style, module, parameter):
     if style in ("rowwise", "rowwise_split_input"):
         return None if rank == 1 else \
             (rank - 2 if flipped else rank - 1, 1)
-    # Norms of heads and experts' modules are not sharded.
-    check(style in ("replicated_with_grad_allreduce", "moe_tp_experts"),
+    # Norms of heads, what heads share and experts' modules are not sharded.
+    check(style in ("replicated_with_grad_allreduce", "moe_tp_experts",
+                    "mla_kv_a_proj"),
           f"an unknown style {style}")
     return None
 

@@ -242,11 +242,12 @@ INSTANTIATE_TEST_SUITE_P(
 /// it has none for is asked for.
 TEST(BadConfigs, MissingFields) {
   for (const char *family :
-       {"bert",     "roberta",  "vit",       "t5",      "whisper",   "gemma2",
-        "gpt-neox", "opt",      "falcon",    "mpt",     "gpt2",      "olmo2",
-        "phi3",     "mixtral",  "qwen3-moe", "gpt-oss", "qwen2-moe", "olmo3",
-        "phi",      "stablelm", "exaone4",   "glm4",    "cohere",    "cohere2",
-        "glm",      "arcee",    "seed-oss",  "olmoe"}) {
+       {"bert",    "roberta",   "vit",    "t5",       "whisper",
+        "gemma2",  "gpt-neox",  "opt",    "falcon",   "mpt",
+        "gpt2",    "olmo2",     "phi3",   "mixtral",  "qwen3-moe",
+        "gpt-oss", "qwen2-moe", "olmo3",  "phi",      "stablelm",
+        "exaone4", "glm4",      "cohere", "cohere2",  "glm",
+        "arcee",   "seed-oss",  "olmoe",  "glm4-moe", "glm4-moe-lite"}) {
     SCOPED_TRACE(family);
     DiagnosticEngine engine;
     EXPECT_FALSE(
