@@ -114,6 +114,16 @@ SEEDS = {
     "glm": ("GlmForCausalLM", dict(GATED, head_dim=8, pad_token_id=0)),
     "arcee": ("ArceeForCausalLM", GATED),
     "seed-oss": ("SeedOssForCausalLM", dict(GATED, head_dim=8)),
+    "ministral": ("MinistralForCausalLM", dict(GATED, head_dim=8)),
+    "ministral3": ("Ministral3ForCausalLM", dict(GATED, head_dim=8)),
+    "hunyuan-v1-dense": ("HunYuanDenseV1ForCausalLM", dict(GATED, head_dim=8)),
+    "ernie4-5": ("Ernie4_5ForCausalLM", dict(GATED, head_dim=8)),
+    "granitemoe": ("GraniteMoeForCausalLM", dict(
+        GATED, num_local_experts=4, num_experts_per_tok=2)),
+    "granitemoehybrid": ("GraniteMoeHybridForCausalLM", dict(
+        GATED, num_local_experts=0, shared_intermediate_size=48,
+        layer_types=["full_attention"] * 2, position_embedding_type="rope",
+        mamba_n_heads=4)),
     "glm4-moe": ("Glm4MoeForCausalLM", dict(
         GATED, head_dim=8, moe_intermediate_size=16, n_routed_experts=4,
         num_experts_per_tok=2)),

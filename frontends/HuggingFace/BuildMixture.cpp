@@ -38,8 +38,12 @@ public:
     Value factor = f.op<TOp>(weight), bias = f.find(gate + ".bias");
     Value logits =
         bias ? f.op<AddmmOp>(bias, input, factor) : f.op<MmOp>(input, factor);
+    if (mixture.softmaxOfChosen)
+      logits = f.op<ToCopyOp>(logits, f.f32());
     if (mixture.sigmoid)
       routeBySigmoids(logits);
+    else if (mixture.softmaxOfChosen)
+      routeByWideLogits(logits);
     else if (mixture.clamped)
       routeByLogits(logits);
     else
@@ -59,6 +63,12 @@ private:
     if (mixture.normalize)
       values = f.op<DivTensorOp>(values, sum(values, 1, true));
     scores = mixture.scoresInFp32 ? values : f.op<TypeAsOp>(values, logits);
+    choices = positions;
+  }
+
+  void routeByWideLogits(Value logits) {
+    auto [values, positions] = topk(logits, mixture.chosen);
+    scores = f.op<TypeAsOp>(f.op<SoftmaxOp>(values, uint64_t(1)), rows);
     choices = positions;
   }
 

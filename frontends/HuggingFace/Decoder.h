@@ -55,7 +55,15 @@ struct DecoderAttention {
   /// A parameter of a score for each head, of no key, that takes a share of
   /// the weights (attention sinks of gpt-oss).
   std::string sinks;
-  bool normHeads = true; // over each head, not over whole rows
+  bool normHeads = true;   // over each head, not over whole rows
+  bool normTurned = false; // behind the rotary embeddings, not before
+  /// Queries at position p are scaled by 1 + beta log(1 + floor(p / positions))
+  /// (Llama 4's and Ministral 3's scores of long contexts).
+  struct ByPosition {
+    double beta = 0;
+    int64_t positions = 0;
+  };
+  std::optional<ByPosition> byPosition;
   double clip = 0;       // joint projection within +-clip; 0: not
   double queryScale = 1; // of the projected queries
   double scale = 1;      // of the scores

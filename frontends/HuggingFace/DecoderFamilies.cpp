@@ -8,9 +8,8 @@
 // what the modules compute, from modeling_*.py of transformers 5.23.
 //
 //===----------------------------------------------------------------------===//
-#include "dialects/Aten/Eager.h"
 #include "frontends/HuggingFace/EncoderConfig.h"
-#include "frontends/HuggingFace/ExpertFamilies.h"
+#include "frontends/HuggingFace/GptFamilies.h"
 #include "frontends/ModuleTree/Description.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@ using namespace accel::huggingface;
 
 namespace {
 
-struct FamilyReader : ExpertFamilyReader {
+struct FamilyReader : GptFamilyReader {
   void olmo2() {
     d.useLlamaNames();
     d.norm = Decoder::Norm::RmsWide;
@@ -42,6 +41,88 @@ struct FamilyReader : ExpertFamilyReader {
     olmo2();
     slidingWindows();
     ropesByType("", 5e5);
+  }
+
+  void ministral() {
+    d.useLlamaNames();
+    d.dropout.attention = dropout("attention_dropout");
+    ownHeadDim();
+    rope();
+    slidingWindows();
+  }
+
+  /// Mistral with YaRN, and scores that grow with the position.
+  void ministral3() {
+    d.useLlamaNames();
+    d.dropout.attention = dropout("attention_dropout");
+    RopeNames names{.defaultTheta = 1e4};
+    const std::string section = ropeSection(json);
+    DecoderAttention::ByPosition scale{0.1, 16384};
+    if (section.empty()) {
+      names.defaultTheta = 1e6;
+      names.absent.kind = Rope::Kind::Yarn;
+      names.absent.factor = 16;
+      names.absent.originalMaxPositions = scale.positions;
+    } else if (!json.failed()) {
+      const std::string beta = section + ".llama_4_scaling_beta",
+                        original =
+                            section + ".original_max_position_embeddings";
+      for (const std::string &key : {beta, original})
+        if (!json.has(key) || json.isNull(key))
+          return json.error(key, "'" + key +
+                                     "' is missing, by which queries "
+                                     "are scaled");
+      scale.beta = json.number(beta, 0);
+      scale.positions = json.size(original, 1, sizeLimits::positions);
+    }
+    d.attention.byPosition = scale;
+    rope(names);
+    // All layers, whatever layer_types says.
+    if (json.find("layer_types"))
+      json.warning("layer_types", "ignored-key",
+                   "'layer_types' has no effect: all layers of ministral3 have "
+                   "the same window");
+    for (DecoderLayerKind &kind : d.kinds)
+      kind.window = size("sliding_window");
+  }
+
+  void hunyuanDense() {
+    d.useLlamaNames();
+    d.attention.queryNorm = "self_attn.query_layernorm";
+    d.attention.keyNorm = "self_attn.key_layernorm";
+    d.attention.normTurned = true;
+    d.dropout.attention = dropout("attention_dropout");
+    ownHeadDim();
+    rope();
+    // Frequencies that "dynamic" with a fixed alpha stretches once.
+    Rope &stretched = d.ropes.front();
+    if (json.failed() || stretched.kind != Rope::Kind::Dynamic)
+      return;
+    const std::string key = ropeSection(json) + ".alpha";
+    const double alpha = json.number(key, 0, /*nullable=*/true);
+    if (alpha < 0)
+      json.error(key, "'alpha' must not be negative");
+    if (alpha <= 0)
+      return;
+    const auto width = static_cast<double>(d.headDim);
+    stretched.kind = Rope::Kind::Default;
+    stretched.theta *= std::pow(alpha, width / (width - 2));
+    stretched.factor = 1;
+    stretched.maxPositions = 0;
+  }
+
+  /// Classes that read head_dim and have no default for it.
+  void ownHeadDim() {
+    if (!json.has("head_dim"))
+      json.error("head_dim", "'head_dim' is missing, which transformers' class "
+                             "has no default for");
+  }
+
+  /// Turned by tables in fp32, neighbour by neighbour.
+  void ernie45() {
+    d.useLlamaNames();
+    d.turnsNeighbours = d.turnsCopies = d.wideRotary = true;
+    rope({.defaultTheta = 5e5});
   }
 
   void granite() {
@@ -260,168 +341,6 @@ struct FamilyReader : ExpertFamilyReader {
     for (size_t i = 0; i < d.kinds.size() && i < tree.attention.size(); ++i)
       d.kinds[i].rope = tree.attention[i] == Attention::Full;
   }
-
-  void jointAttention(DecoderAttention::Layout layout, const char *path,
-                      const char *joint, const char *output) {
-    d.attention.layout = layout;
-    d.attention.path = path;
-    d.attention.joint = joint;
-    d.attention.output = output;
-  }
-
-  void gptBigcode() {
-    d.residualInitByDepth = true;
-    d.embedding = "transformer.wte";
-    d.positions = "transformer.wpe";
-    d.layers = "transformer.h";
-    d.finalNorm = "transformer.ln_f";
-    layerNorms("ln_1", "ln_2");
-    jointAttention(DecoderAttention::Layout::Groups, "attn", "attn.c_attn",
-                   "attn.c_proj");
-    plainMlp("mlp", "mlp.c_fc", "mlp.c_proj", "mlp.act");
-    d.keyValueHeads = flag("multi_query") ? 1 : d.heads;
-    if (flag("add_cross_attention"))
-      json.unsupported("add_cross_attention",
-                       "'add_cross_attention' is not supported yet");
-    if (!json.flag("scale_attn_weights", true))
-      d.attention.scale = 1;
-    d.residualFirst = false;
-    d.dropout.embedding = dropout("embd_pdrop", 0.1);
-    d.dropout.attention = dropout("attn_pdrop", 0.1);
-    d.dropout.attentionOutput = d.dropout.mlpOutput =
-        dropout("resid_pdrop", 0.1);
-  }
-
-  void gptNeox() {
-    d.embedding = "gpt_neox.embed_in";
-    storedHead = "embed_out.weight";
-    d.layers = "gpt_neox.layers";
-    d.finalNorm = "gpt_neox.final_layer_norm";
-    d.rotary = "gpt_neox.rotary_emb";
-    layerNorms("input_layernorm", "post_attention_layernorm");
-    jointAttention(DecoderAttention::Layout::Groups, "attention",
-                   "attention.query_key_value", "attention.dense");
-    plainMlp("mlp", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "mlp.act");
-    d.parallel = json.flag("use_parallel_residual", true);
-    d.residualFirst = false;
-    d.dropout.embedding = d.dropout.attentionOutput = d.dropout.mlpOutput =
-        dropout("hidden_dropout");
-    d.dropout.attention = dropout("attention_dropout");
-    RopeNames names;
-    names.theta = "rotary_emb_base";
-    names.partial = "rotary_pct";
-    names.defaultPartial = 0.25;
-    names.partialAllowed = true;
-    rope(names);
-  }
-
-  void opt() {
-    d.embedding = "model.decoder.embed_tokens";
-    d.positions = "model.decoder.embed_positions";
-    d.positionOffset = 2;
-    d.positionsOfMask = true;
-    d.layers = "model.decoder.layers";
-    bool before = flag("do_layer_norm_before");
-    d.norm = Decoder::Norm::Layer;
-    d.finalNorm = before && !flag("_remove_final_layer_norm")
-                      ? "model.decoder.final_layer_norm"
-                      : "";
-    (before ? d.beforeAttention : d.afterAttention) = "self_attn_layer_norm";
-    (before ? d.beforeMlp : d.afterMlp) = "final_layer_norm";
-    if (size("word_embed_proj_dim") != d.hiddenSize) {
-      d.projectIn = "model.decoder.project_in";
-      d.projectOut = "model.decoder.project_out";
-    }
-    if (!flag("layer_norm_elementwise_affine"))
-      json.unsupported("layer_norm_elementwise_affine",
-                       "layer norms without weights are not supported yet");
-    d.attention.path = "self_attn";
-    d.attention.query = "self_attn.q_proj";
-    d.attention.key = "self_attn.k_proj";
-    d.attention.value = "self_attn.v_proj";
-    d.attention.output = "self_attn.out_proj";
-    d.attention.queryScale = d.attention.scale;
-    d.attention.scale = 1;
-    plainMlp("", "fc1", "fc2", "activation_fn");
-    d.dropout.attentionOutput = d.dropout.mlpOutput = dropout("dropout", 0.1);
-    d.dropout.attention = dropout("attention_dropout");
-    if (json.number("layerdrop", 0) != 0)
-      json.unsupported("layerdrop", "'layerdrop' is not supported yet");
-  }
-
-  void falcon() {
-    d.embedding = "transformer.word_embeddings";
-    d.layers = "transformer.h";
-    d.finalNorm = "transformer.ln_f";
-    d.rotary = "transformer.rotary_emb";
-    bool modern = flag("new_decoder_architecture");
-    bool twoNorms = flag("two_norms");
-    d.parallel = flag("parallel_attn");
-    if (modern && !d.parallel)
-      json.error("parallel_attn", "'new_decoder_architecture' needs "
-                                  "'parallel_attn'");
-    if (!modern && twoNorms)
-      json.error("num_ln_in_parallel_attn", "'num_ln_in_parallel_attn' 2 needs "
-                                            "'new_decoder_architecture'");
-    const char *norm = twoNorms ? "ln_attn" : "input_layernorm";
-    layerNorms(norm, !d.parallel ? "post_attention_layernorm"
-                     : twoNorms  ? "ln_mlp"
-                                 : norm);
-    d.biasApart = true;
-    jointAttention(DecoderAttention::Layout::Groups, "self_attention",
-                   "self_attention.query_key_value", "self_attention.dense");
-    plainMlp("mlp", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h", "mlp.act");
-    int64_t groups = size("num_kv_heads");
-    if (modern && (groups < 1 || d.heads % groups))
-      json.error("num_kv_heads", "the " + std::to_string(d.heads) +
-                                     " heads are not a multiple of "
-                                     "'num_kv_heads' " +
-                                     std::to_string(groups));
-    if (!modern && !flag("multi_query") && groups != d.heads)
-      json.error("num_kv_heads",
-                 "'num_kv_heads' needs 'new_decoder_architecture'");
-    d.keyValueHeads = modern ? groups : flag("multi_query") ? 1 : d.heads;
-    // transformers drops attention weights with alibi alone.
-    const double attention = dropout("attention_dropout");
-    d.dropout.attention = flag("alibi") ? attention : 0;
-    d.dropout.attentionOutput = d.parallel ? 0 : attention;
-    (d.parallel ? d.dropout.blocks : d.dropout.mlpOutput) =
-        dropout("hidden_dropout");
-    d.attention.listed = modern || flag("multi_query");
-    d.attention.repeated = modern;
-    d.attention.masked =
-        (flag("alibi") ? aten::maskAdded : aten::maskAlways).str();
-    if (flag("alibi"))
-      d.alibi = Decoder::Alibi::Falcon;
-    else
-      rope();
-  }
-
-  void mpt() {
-    d.embedding = "transformer.wte";
-    d.layers = "transformer.blocks";
-    d.finalNorm = "transformer.norm_f";
-    layerNorms("norm_1", "norm_2");
-    jointAttention(DecoderAttention::Layout::Rows, "attn", "attn.Wqkv",
-                   "attn.out_proj");
-    d.attention.byParts = true;
-    d.attention.masked = aten::maskFilled.str();
-    d.residualFirst = false;
-    if (double scale = number("softmax_scale"))
-      d.attention.scale = scale;
-    if (number("clip_qkv") != 0)
-      json.unsupported("attn_config.clip_qkv",
-                       "a clipped projection is not supported yet; 'clip_qkv' "
-                       "must be null");
-    plainMlp("ffn", "ffn.up_proj", "ffn.down_proj", "ffn.act");
-    d.mlp.activation = Activation::Gelu;
-    d.alibi = Decoder::Alibi::Mpt;
-    if (number("alibi_bias_max") != 8)
-      json.warning("attn_config.alibi_bias_max", "ignored-key",
-                   "'alibi_bias_max' has no effect: transformers takes 8");
-    d.dropout.attention = d.dropout.attentionOutput = d.dropout.mlpOutput =
-        dropout("attn_config.attn_pdrop");
-  }
 };
 
 struct Entry {
@@ -441,6 +360,8 @@ const Entry families[] = {
      &FamilyReader::cohere2},
     {{"deepseek_v3", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::deepseekV3},
+    {{"ernie4_5", "hidden_act", "rms_norm_eps", 1e-5, 0, true, false},
+     &FamilyReader::ernie45},
     {{"exaone4", "hidden_act", "rms_norm_eps", 1e-5, {}, true, false},
      &FamilyReader::exaone4},
     {{"falcon", "activation", "layer_norm_epsilon", 1e-5, {}, false, true},
@@ -473,6 +394,23 @@ const Entry families[] = {
      &FamilyReader::gptOss},
     {{"granite", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::granite},
+    {{"granitemoe", "hidden_act", "rms_norm_eps", 1e-6, {}, true, true},
+     &FamilyReader::graniteMoe},
+    {{"granitemoehybrid",
+      "hidden_act",
+      "rms_norm_eps",
+      1e-6,
+      {},
+      true,
+      true,
+      true},
+     &FamilyReader::graniteMoeHybrid},
+    {{"hunyuan_v1_dense", "hidden_act", "rms_norm_eps", 1e-5, 0, true, false},
+     &FamilyReader::hunyuanDense},
+    {{"ministral", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
+     &FamilyReader::ministral},
+    {{"ministral3", "hidden_act", "rms_norm_eps", 1e-5, 11, true, false},
+     &FamilyReader::ministral3},
     {{"mpt", "", "layer_norm_epsilon", 1e-5, {}, false, true},
      &FamilyReader::mpt},
     {{"nemotron_h",
@@ -540,6 +478,17 @@ accel::huggingface::readDecoder(const std::string &modelType,
   reader.checkSizes();
   if (json.failed())
     return std::nullopt;
+  if (description.describes && !description.describes(json)) {
+    json.unsupported(json.find("layer_types") ? "layer_types" : "",
+                     "layers of Mamba-2 with an MLP behind them are not "
+                     "supported yet; supported is " +
+                         modelType +
+                         " where 'layer_types' is full_attention for each "
+                         "layer",
+                     "export the model: tools/export-model NAME -o model.pt2, "
+                     "and pass --model model.pt2");
+    return std::nullopt;
+  }
   auto tree = moduletree::instantiate(description, "", json, diagnostics, path);
   if (!tree || json.failed())
     return std::nullopt;
@@ -550,7 +499,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
     return std::nullopt;
   (reader.*entry.read)();
   if (modelType == "falcon" || modelType == "deepseek_v3" ||
-      modelType.starts_with("glm4_moe") || modelType == "nemotron_h" ||
+      modelType.starts_with("glm4_moe") ||
+      modelType.starts_with("granitemoe") || modelType == "nemotron_h" ||
       modelType == "gpt_oss" || modelType == "qwen2_moe" ||
       modelType == "olmoe")
     refuseZeroDeviation(json);

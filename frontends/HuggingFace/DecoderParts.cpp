@@ -101,6 +101,13 @@ public:
       q = rotated(q, cos, sin);
       k = rotated(k, cos, sin);
     }
+    if (a.byPosition)
+      q = scaledByPosition(q);
+    if (a.normTurned) {
+      q = norm(q, a.queryNorm);
+      k = norm(k, a.keyNorm);
+      f.enter(a.path);
+    }
     q = headsFirst(q);
     k = headsFirst(k);
     v = headsFirst(v);
@@ -120,6 +127,20 @@ private:
   /// Tokens and heads, or heads and tokens.
   Value headsFirst(Value x) {
     return f.op<TransposeIntOp>(x, uint64_t(1), uint64_t(2));
+  }
+
+  /// get_llama_4_attn_scale of modeling_ministral3.py; `q` is [B, S, heads,
+  /// elements of a head].
+  Value scaledByPosition(Value q) {
+    Value positions =
+        f.op<ArangeOp>(uint64_t(0), uint64_t(sequence), uint64_t(1), f.f32());
+    Value steps = f.op<FloorOp>(f.op<DivScalarOp>(
+        positions, static_cast<double>(a.byPosition->positions)));
+    Value grown = f.op<LogOp>(f.op<AddScalarOp>(steps, 1.0));
+    grown =
+        f.op<AddScalarOp>(f.op<MulScalarOp>(grown, a.byPosition->beta), 1.0);
+    Value scale = f.view(f.op<TypeAsOp>(grown, q), {sequence, 1, 1});
+    return f.op<MulTensorOp>(q, scale);
   }
 
   /// The projection of what the heads give, [B, heads, S, elements of a head].
@@ -265,7 +286,7 @@ private:
     p.q = heads(a.query, d.heads, a.queryScale, a.queryNorm);
     p.k = heads(a.key, d.keyValueHeads, 1, a.keyNorm);
     p.v = heads(a.value, d.keyValueHeads, 1, "");
-    if (a.normHeads) {
+    if (a.normHeads && !a.normTurned) {
       p.q = norm(p.q, a.queryNorm);
       p.k = norm(p.k, a.keyNorm);
     }

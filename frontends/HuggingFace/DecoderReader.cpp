@@ -314,6 +314,17 @@ static void storeExperts(ParameterInfo &parameter) {
     parameter.stored = {each + "down_proj.weight"};
 }
 
+/// Those of Granite hold the experts' matrices as the model does.
+static void storeGranite(ParameterInfo &parameter) {
+  for (auto [own, stored] :
+       {std::pair(".experts.gate_up_proj", ".input_linear.weight"),
+        {".experts.down_proj", ".output_linear.weight"},
+        {".router.weight", ".router.layer.weight"}})
+    if (const std::string &fqn = parameter.fqn; fqn.ends_with(own))
+      parameter.stored = {fqn.substr(0, fqn.size() - std::string(own).size()) +
+                          stored};
+}
+
 /// Checkpoints call the base model `base`.
 static void storeBase(ParameterInfo &parameter, const std::string &base) {
   const std::string own = "model.";
@@ -359,7 +370,9 @@ ModelInfo DecoderReader::info(double stddev) const {
       [&](ParameterInfo &parameter) {
         if (parameter.fqn == "lm_head.weight" && !storedHead.empty())
           parameter.stored = {storedHead};
-        if (!d.mixture.clamped)
+        if (d.mixture.softmaxOfChosen)
+          storeGranite(parameter);
+        else if (!d.mixture.clamped)
           storeExperts(parameter);
         storeBase(parameter, storedBase);
       });

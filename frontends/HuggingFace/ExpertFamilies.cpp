@@ -228,6 +228,65 @@ void ExpertFamilyReader::qwen2Moe() {
   checkExpertSizes(json, "moe_intermediate_size", m.intermediateSize);
 }
 
+void ExpertFamilyReader::graniteLayers() {
+  d.useLlamaNames();
+  d.embeddingFactor = json.number("embedding_multiplier", 1);
+  d.residualFactor = json.number("residual_multiplier", 1);
+  d.attention.scale = json.number("attention_multiplier", 1);
+  d.logitDivisor = json.number("logits_scaling", 1);
+  if (d.logitDivisor == 0)
+    json.error("logits_scaling", "'logits_scaling' must not be 0");
+  d.dropout.attention = dropout("attention_dropout");
+}
+
+void ExpertFamilyReader::graniteMixture() {
+  Mixture &m = d.mixture;
+  m.path = "block_sparse_moe";
+  m.router = "router";
+  m.softmaxOfChosen = true;
+  m.experts = size("experts");
+  m.intermediateSize = size("intermediate_size");
+  m.activation = d.mlp.activation;
+  for (DecoderLayerKind &kind : d.kinds)
+    kind.sparse = m.experts > 0;
+  router(hasExperts());
+  if (!m.experts)
+    return;
+  checkExpertSizes(json, "hidden_size", d.hiddenSize);
+  checkExpertSizes(json, "intermediate_size", m.intermediateSize);
+}
+
+void ExpertFamilyReader::graniteMoe() {
+  graniteLayers();
+  rope();
+  if (size("experts") < 1)
+    json.error("num_local_experts", "'num_local_experts' must be 1 or more");
+  graniteMixture();
+}
+
+/// Granite 4 where all layers have attention: its own MLP beside experts, or
+/// alone.
+void ExpertFamilyReader::graniteMoeHybrid() {
+  graniteLayers();
+  if (const nlohmann::json *types = json.find("layer_types");
+      types && types->size() != d.kinds.size())
+    return json.error("layer_types",
+                      "'layer_types' must be a list of a word for each of "
+                      "the " +
+                          std::to_string(d.kinds.size()) + " layers");
+  if (number("rotates") != 0)
+    rope();
+  d.mlp.layout = DecoderMlp::Layout::FusedGated;
+  d.mlp.path = "shared_mlp";
+  d.mlp.up = "shared_mlp.input_linear";
+  d.mlp.down = "shared_mlp.output_linear";
+  d.mlp.activationPath = "shared_mlp.activation";
+  d.sharedMlp = d.mlp;
+  graniteMixture();
+  if (d.mixture.experts)
+    d.mixture.sharedSize = size("shared_intermediate_size");
+}
+
 void ExpertFamilyReader::olmoe() {
   d.useLlamaNames();
   d.attention.queryNorm = "self_attn.q_norm";

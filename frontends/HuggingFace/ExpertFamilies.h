@@ -15,12 +15,16 @@ namespace accel::huggingface {
 struct ExpertFamilyReader : DecoderReader {
   void deepseekV3(); // glm4_moe_lite too
   void glm4Moe();
+  void graniteMoe();
+  void graniteMoeHybrid();
   void gptOss();
   void nemotronH();
   void olmoe();
   void qwen2Moe();
 
 private:
+  void graniteLayers();
+  void graniteMixture();
   /// yarn_apply_mscale of modeling_deepseek_v3.py.
   double scoreFactor();
   void latentAttention();

@@ -33,6 +33,9 @@ struct Mixture {
   /// arXiv:2412.19437, section 2.1.2).
   bool sigmoid = false;
   int64_t groups = 1, groupsChosen = 1;
+  /// Experts are chosen by the router's logits in fp32, whose softmax is over
+  /// the chosen alone (Granite).
+  bool softmaxOfChosen = false;
   /// Experts are down(relu(up(x))^2), not down(act(gate(x)) * up(x)).
   bool plain = false;
   Activation activation = Activation::Silu;

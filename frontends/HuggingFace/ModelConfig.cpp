@@ -85,6 +85,15 @@ accel::huggingface::parseModelConfig(const std::string &text,
   std::optional<std::string> type = modelType(json);
   if (!type)
     return std::nullopt;
+  // AutoConfig.from_pretrained makes another class of it.
+  if (*type == "mistral" && json.has("layer_types")) {
+    json.unsupported(
+        "layer_types",
+        "transformers reads a 'mistral' with 'layer_types' as a 'ministral'",
+        "write \"model_type\": \"ministral\" and \"architectures\": "
+        "[\"MinistralForCausalLM\"], or leave 'layer_types' out");
+    return std::nullopt;
+  }
   std::optional<ModelConfig> result;
   auto take = [&](auto config) {
     if (config)

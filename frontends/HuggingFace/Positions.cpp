@@ -49,6 +49,11 @@ static std::string problemOf(const DecoderConfig &c, int64_t sequence) {
   if (c.decoder.alibi != Decoder::Alibi::None)
     return "ALiBi adds a number of each head to each score, which a mask of "
            "documents would hold for all heads";
+  if (const auto &scaled = c.decoder.attention.byPosition;
+      scaled && sequence > scaled->positions)
+    return "queries are scaled by where they stand in their document where "
+           "sequences are longer than " +
+           std::to_string(scaled->positions) + " tokens";
   for (const Rope &rope : c.decoder.ropes)
     if (std::string problem = ropeProblem(rope, sequence); !problem.empty())
       return problem;

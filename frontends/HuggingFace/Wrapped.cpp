@@ -185,18 +185,23 @@ std::optional<DecoderConfig> readText(const Wrapper &wrapper,
     section.emplace(json, "text_config");
     type = json.text("model_type").value_or(type);
   }
-  // Of LLaVA's models some have Mistral's and Qwen2's.
+  // Of LLaVA's models some have Mistral's and Qwen2's, and of Mistral's some
+  // Ministral 3's.
   const bool isLlava = std::string(wrapper.modelType) == "llava";
-  const bool others = isLlava && (type == "mistral" || type == "qwen2");
+  const bool isMistral = std::string(wrapper.modelType) == "mistral3";
+  const bool others = (isLlava && (type == "mistral" || type == "qwen2")) ||
+                      (isMistral && type == "ministral3");
   if (type != wrapper.text && !others) {
     if (!json.failed())
-      json.unsupported("model_type",
-                       "a language model of type '" + printable(type) +
-                           "' in '" + wrapper.modelType +
-                           "' is not supported yet; supported "
-                           "is " +
-                           wrapper.text +
-                           (isLlava ? ", mistral and qwen2" : ""));
+      json.unsupported("model_type", "a language model of type '" +
+                                         printable(type) + "' in '" +
+                                         wrapper.modelType +
+                                         "' is not supported yet; supported "
+                                         "is " +
+                                         wrapper.text +
+                                         (isLlava     ? ", mistral and qwen2"
+                                          : isMistral ? " and ministral3"
+                                                      : ""));
     return std::nullopt;
   }
   if (isDecoderFamily(type))

@@ -20,7 +20,8 @@
 //                                 them, the pattern's default, and of each kind
 //                                 its name (1 in layers of it), letter, words
 //   nosplit $DecoderLayer         `_no_split_modules`
-//   tp                            the config class has a tensor-parallel plan
+//   tp                            the config class has a tensor-parallel plan;
+//                                 `tp none` takes that back
 //   fp32 wo                       modules that stay fp32 in an fp16 model
 //   starts gated act gated-       1 if the text `act` starts so
 //
@@ -72,6 +73,8 @@ struct Family {
   std::vector<const char *> settings; // texts, one after the other
   std::vector<const char *> body;     // likewise; the default class first
   const char *base = "model";         // base_model_prefix of its heads
+  /// False where the body has not the layers of this config; null: never.
+  bool (*describes)(huggingface::ConfigReader &config) = nullptr;
 };
 
 /// The tables, by files.

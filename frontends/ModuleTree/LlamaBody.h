@@ -27,6 +27,8 @@ $Model
         o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?o_bias
         q_norm $RMSNorm weight[q_norm_size] ?q_norm_size
         k_norm $RMSNorm weight[k_norm_size] ?k_norm_size
+        query_layernorm $RMSNorm weight[head_dim] ?turned_norms
+        key_layernorm $RMSNorm weight[head_dim] ?turned_norms
       self_attn $Attention ?fused
         o_proj Linear weight[hidden_size,q_size]
         qkv_proj Linear weight[q_size+2*kv_size,hidden_size]
@@ -99,6 +101,7 @@ sandwich := 0
 two_ropes := 0
 q_norm_size := 0
 k_norm_size := 0
+turned_norms := 0
 qkv_bias := 0
 o_bias := 0
 mlp_bias := 0

@@ -51,6 +51,23 @@ sliding_window ?= 4096
 sliding sliding_window
 )"};
 
+const std::vector<const char *> ministral3 = {R"(
+vocab_size = 131072
+hidden_size = 4096
+intermediate_size = 14336
+num_hidden_layers = 34
+num_attention_heads = 32
+num_key_value_heads ?= 8 num_attention_heads
+max_position_embeddings = 262144
+tie_word_embeddings = 0
+text hidden_act = silu
+head_dim ?= 128 hidden_size/num_attention_heads
+)",
+                                              llamaDerived, llamaSwitches, R"(
+sliding_window ?= 0
+sliding sliding_window
+)"};
+
 const std::vector<const char *> qwen2 = {R"(
 vocab_size = 151936
 hidden_size = 4096
@@ -305,11 +322,53 @@ mlp_bias = 0
 sliding 0
 )"};
 
+const std::vector<const char *> hunyuanDense = {R"(
+vocab_size = 290943
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+)",
+                                                llamaSizes, llamaDerived,
+                                                llamaSwitches, R"(
+attention_bias = 0
+qkv_bias := attention_bias
+o_bias := attention_bias
+turned_norms := 1
+tp none
+sliding 0
+)"};
+
+const std::vector<const char *> ernie45 = {R"(
+vocab_size = 103424
+hidden_size = 1024
+intermediate_size = 3072
+num_hidden_layers = 18
+num_attention_heads = 16
+num_key_value_heads ?= 2 num_attention_heads
+head_dim ?= 128 hidden_size/num_attention_heads
+max_position_embeddings = 131072
+tie_word_embeddings = 1
+text hidden_act = silu
+)",
+                                           llamaDerived, llamaSwitches, R"(
+use_bias = 0
+qkv_bias := use_bias
+o_bias := use_bias
+mlp_bias := use_bias
+sliding 0
+)"};
+
 } // namespace
 
 const std::vector<Family> llamaFamilies = {
     {"llama", "Llama", llama, llamaClasses({answersTransformer})},
     {"mistral", "Mistral", mistral, llamaClasses({answersHead})},
+    {"ministral", "Ministral", mistral, llamaClasses({answersTransformer})},
+    {"ministral3", "Ministral3", ministral3, llamaClasses({answersHead})},
     {"qwen2", "Qwen2", qwen2, llamaClasses({answersTransformer})},
     {"qwen3", "Qwen3", qwen3, llamaClasses({answersTransformer})},
     {"gemma", "Gemma", gemma, llamaClasses()},
@@ -324,6 +383,11 @@ const std::vector<Family> llamaFamilies = {
     {"exaone4", "Exaone4", exaone4, llamaClasses({answersTransformer})},
     {"arcee", "Arcee", arcee, llamaClasses({answersTransformer})},
     {"seed_oss", "SeedOss", seedOss, llamaClasses({answersTransformer})},
+    {"hunyuan_v1_dense",
+     "HunYuanDenseV1",
+     hunyuanDense,
+     {causalHead, llamaBody, layerParts, sequenceHead}},
+    {"ernie4_5", "Ernie4_5", ernie45, {causalHead, llamaBody, layerParts}},
     {"granite", "Granite", llama, llamaClasses()},
     {"smollm3", "SmolLM3", smollm3, llamaClasses({answersTransformer})},
 };

@@ -11,6 +11,8 @@
 
 #include "frontends/ModuleTree/LlamaBody.h"
 
+#include <algorithm>
+
 namespace accel::moduletree {
 
 namespace {
@@ -222,6 +224,94 @@ expert_size := intermediate_size
 sliding 0
 )"};
 
+constexpr const char *graniteMoeSettings = R"(
+vocab_size = 32000
+hidden_size = 4096
+intermediate_size = 11008
+num_hidden_layers = 32
+num_attention_heads = 32
+num_key_value_heads = num_attention_heads
+head_dim = hidden_size/num_attention_heads
+max_position_embeddings = 2048
+tie_word_embeddings = 0
+text hidden_act = silu
+q_size := num_attention_heads*head_dim
+kv_size := num_key_value_heads*head_dim
+rotary := (head_dim+1)/2
+attention_bias = 0
+qkv_bias := attention_bias
+mlp_bias := 0
+experts|num_local_experts = 8
+num_experts_per_tok = 2
+nosplit $DecoderLayer
+tp
+sliding 0
+)";
+
+const std::vector<const char *> graniteMoe = {graniteMoeSettings};
+
+/// Every layer has attention. Without a list all have Mamba-2.
+bool attendsEverywhere(huggingface::ConfigReader &config) {
+  const char *key = "layer_types";
+  const nlohmann::json *types =
+      config.find(config.find(key) ? key : "layers_block_type");
+  if (!types || !types->is_array())
+    return false;
+  return std::all_of(types->begin(), types->end(),
+                     [](const nlohmann::json &type) {
+                       return type == "full_attention" || type == "attention";
+                     });
+}
+
+const std::vector<const char *> graniteMoeHybrid = {graniteMoeSettings, R"(
+shared_intermediate_size = 1024
+text position_embedding_type = none
+starts rotates position_embedding_type rope
+)"};
+
+constexpr const char *graniteMoeBody = R"(
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      self_attn $Attention =qkv
+        o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?attention_bias
+      input_layernorm $RMSNorm weight[hidden_size]
+      post_attention_layernorm $RMSNorm weight[hidden_size]
+      block_sparse_moe $MoE =experts
+  norm $RMSNorm weight[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary]
+)";
+
+constexpr const char *graniteMoeHybridBody = R"(
+$Model
+  @auto
+  @input embed_tokens
+  embed_tokens Embedding weight[vocab_size,hidden_size]
+  layers ModuleList
+    [num_hidden_layers] $DecoderLayer
+      input_layernorm $RMSNorm weight[hidden_size]
+      post_attention_layernorm $RMSNorm weight[hidden_size]
+      block_sparse_moe $MoE =experts ?experts
+      shared_mlp $MLP
+        activation !hidden_act
+        input_linear Linear weight[2*shared_intermediate_size,hidden_size]
+        output_linear Linear weight[hidden_size,shared_intermediate_size]
+      self_attn $Attention =qkv
+        o_proj Linear weight[hidden_size,q_size] bias[hidden_size]?attention_bias
+  norm $RMSNorm weight[hidden_size]
+  rotary_emb $RotaryEmbedding ~inv_freq[rotary] ~original_inv_freq[rotary] ?rotates
+)";
+
+constexpr const char *graniteExperts = R"(
+experts
+  router $TopKRouter weight[experts,hidden_size]
+  experts $Experts gate_up_proj[experts,2*intermediate_size,hidden_size] down_proj[experts,hidden_size,intermediate_size]
+    act_fn !hidden_act
+)";
+
 } // namespace
 
 const std::vector<Family> mixtureFamilies = {
@@ -234,6 +324,16 @@ const std::vector<Family> mixtureFamilies = {
      "Glm4MoeLite",
      glm4MoeLite,
      {causalHead, llamaBody, layerParts}},
+    {"granitemoe",
+     "GraniteMoe",
+     graniteMoe,
+     {causalHead, graniteMoeBody, graniteExperts, layerParts}},
+    {"granitemoehybrid",
+     "GraniteMoeHybrid",
+     graniteMoeHybrid,
+     {causalHead, graniteMoeHybridBody, graniteExperts, layerParts},
+     "model",
+     attendsEverywhere},
     {"olmoe", "Olmoe", olmoe, llamaClasses()},
 };
 

@@ -82,12 +82,13 @@ std::optional<ModuleTree> parseModuleTree(const std::string &text,
     return std::nullopt;
   }
   const moduletree::Family *family = moduletree::findFamily(*modelType);
-  if (!family) {
+  if (!family || (family->describes && !family->describes(config))) {
     engine.note("unknown-model", file,
                 "the modules of model_type '" + printable(*modelType) +
                     "' are not known here, so what depends on them is not "
                     "checked",
-                didYouMean(*modelType, moduletree::familyNames()));
+                family ? ""
+                       : didYouMean(*modelType, moduletree::familyNames()));
     return std::nullopt;
   }
   std::string architecture = options.architecture;

@@ -59,7 +59,7 @@ void Settings::readLine(std::string_view line, const std::string &prefix) {
                                  : std::string(word);
   };
   if (words[0] == "tp")
-    tp = true;
+    tp = words.size() == 1;
   else if (words[0] == "nosplit")
     for (size_t i = 1; i < words.size(); ++i)
       noSplitClasses.push_back(named(words[i]));
@@ -150,7 +150,9 @@ void Settings::readLayerTypes(std::string_view expression) {
   int64_t windows = 0;
   for (int64_t i = 0; i < layers; ++i) {
     setLayer(i);
-    bool full = given ? (*types)[static_cast<size_t>(i)] == "full_attention"
+    // "attention" is Granite 4's word.
+    bool full = given ? (*types)[static_cast<size_t>(i)] == "full_attention" ||
+                            (*types)[static_cast<size_t>(i)] == "attention"
                       : value(expression) == 0;
     sliding.push_back(!full);
     windows += !full;

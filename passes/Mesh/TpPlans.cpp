@@ -169,6 +169,15 @@ constexpr TpEntry glm4MoeLite[] = {
     {"lm_head", ColwiseGatherOutput},
 };
 
+/// Attention and the shared MLP are whole on every rank.
+constexpr TpEntry graniteMoe[] = {
+    {"embed_tokens", EmbeddingRowwise},
+    {"layers.*.block_sparse_moe.experts.gate_up_proj", PackedColwise, 2},
+    {"layers.*.block_sparse_moe.experts.down_proj", Rowwise},
+    {"layers.*.block_sparse_moe.experts", MoeTpExperts},
+    {"lm_head", ColwiseGatherOutput},
+};
+
 /// Norms over all heads lie between projections and attention.
 constexpr TpEntry olmo2[] = {
     {"embed_tokens", EmbeddingRowwise},
@@ -363,6 +372,13 @@ constexpr TpEntry dispatched[] = {
     {"layers.*.mlp.experts", EpDispatchExperts},
 };
 
+/// The same of Granite, by its name of the module.
+constexpr TpEntry dispatchedOfGranite[] = {
+    {"layers.*.block_sparse_moe.experts.gate_up_proj", GroupedGemm},
+    {"layers.*.block_sparse_moe.experts.down_proj", GroupedGemm},
+    {"layers.*.block_sparse_moe.experts", EpDispatchExperts},
+};
+
 /// The same of gpt-oss, whose experts have biases.
 constexpr TpEntry dispatchedWithBiases[] = {
     {"layers.*.mlp.experts.gate_up_proj", GroupedGemm},
@@ -399,6 +415,9 @@ constexpr TpEntry headAlone[] = {{"lm_head", ColwiseGatherOutput}};
 constexpr TpPlan plans[] = {
     {"LlamaModel", gated, {}, true},
     {"MistralModel", gated, {}, true},
+    {"MinistralModel", gated, {}, true},
+    {"Ministral3Model", gated, {}, true},
+    {"Ernie4_5Model", gated, {}, true},
     {"Qwen2Model", gated, {}, true},
     {"GemmaModel", gated, {}, true},
     {"Gemma2Model", gated, {}, true},
@@ -416,6 +435,8 @@ constexpr TpPlan plans[] = {
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
     {"GptOssModel", headAlone, dispatchedWithBiases, true},
     {"DeepseekV3Model", deepseekV3, dispatched, true},
+    {"GraniteMoeModel", graniteMoe, dispatchedOfGranite, true},
+    {"GraniteMoeHybridModel", graniteMoe, dispatchedOfGranite, true},
     {"Glm4MoeModel", glm4Moe, dispatched, true},
     {"Glm4MoeLiteModel", glm4MoeLite, dispatched, true},
     {"MixtralModel", mixtral, dispatched, true},
@@ -433,6 +454,7 @@ constexpr TpPlan plans[] = {
     {"FalconModel", falcon, {}, false, vocabulary},
     {"MptModel", mpt, {}, false, vocabulary},
     {"StableLmModel", gatedAlone, {}, false, vocabulary},
+    {"HunYuanDenseV1Model", gatedAlone, {}, false, vocabulary},
     {"OPTModel", projected, {}, false, vocabulary},
     {"WhisperModel", projected, {}, false, vocabulary},
     {"BertModel", bert, {}, false, vocabularyOfEncoder},

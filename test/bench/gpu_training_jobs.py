@@ -263,6 +263,58 @@ GLM47_FLASH_6 = {
     "max_position_embeddings": 202752, "rms_norm_eps": 1e-5,
     "rope_theta": 1e6, "hidden_act": "silu", "norm_topk_prob": True,
     "routed_scaling_factor": 1.8, "pad_token_id": 154820}
+GRANITE4_1B = {
+    "architectures": ["GraniteMoeHybridForCausalLM"],
+    "model_type": "granitemoehybrid", "hidden_size": 2048,
+    "intermediate_size": 4096, "shared_intermediate_size": 4096,
+    "num_hidden_layers": 40, "num_attention_heads": 16,
+    "num_key_value_heads": 4, "num_local_experts": 0,
+    "num_experts_per_tok": 0, "layer_types": ["attention"] * 40,
+    "position_embedding_type": "rope", "vocab_size": 100352,
+    "tie_word_embeddings": True, "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-5, "rope_theta": 10000000, "hidden_act": "silu",
+    "embedding_multiplier": 12, "logits_scaling": 8,
+    "residual_multiplier": 0.22, "attention_multiplier": 0.0078125,
+    "mamba_n_heads": 64, "mamba_d_head": 64, "pad_token_id": 100256}
+GRANITE31_1B_MOE = {
+    "architectures": ["GraniteMoeForCausalLM"], "model_type": "granitemoe",
+    "hidden_size": 1024, "intermediate_size": 512, "num_hidden_layers": 24,
+    "num_attention_heads": 16, "num_key_value_heads": 8,
+    "num_local_experts": 32, "num_experts_per_tok": 8, "vocab_size": 49155,
+    "tie_word_embeddings": True, "max_position_embeddings": 131072,
+    "rms_norm_eps": 1e-6, "rope_theta": 1500000.0, "hidden_act": "silu",
+    "embedding_multiplier": 12.0, "logits_scaling": 6.0,
+    "residual_multiplier": 0.22, "attention_multiplier": 0.015625,
+    "pad_token_id": 0}
+MINISTRAL3_3B = {
+    "architectures": ["Ministral3ForCausalLM"], "model_type": "ministral3",
+    "hidden_size": 3072, "intermediate_size": 9216, "num_hidden_layers": 26,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128,
+    "vocab_size": 131072, "tie_word_embeddings": True,
+    "max_position_embeddings": 262144, "rms_norm_eps": 1e-5,
+    "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1e6, "factor": 16.0,
+        "original_max_position_embeddings": 16384, "beta_fast": 32.0,
+        "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.1},
+    "hidden_act": "silu", "pad_token_id": 11}
+HUNYUAN_1_8B = {
+    "architectures": ["HunYuanDenseV1ForCausalLM"],
+    "model_type": "hunyuan_v1_dense", "hidden_size": 2048,
+    "intermediate_size": 6144, "num_hidden_layers": 32,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
+    "vocab_size": 120818, "tie_word_embeddings": True,
+    "max_position_embeddings": 262144, "rms_norm_eps": 1e-5,
+    "rope_parameters": {"rope_type": "dynamic", "rope_theta": 10000.0,
+                        "factor": 1.0, "alpha": 1000.0},
+    "hidden_act": "silu", "pad_token_id": 120002}
+ERNIE45_03B = {
+    "architectures": ["Ernie4_5ForCausalLM"], "model_type": "ernie4_5",
+    "hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 18,
+    "num_attention_heads": 16, "num_key_value_heads": 2, "head_dim": 128,
+    "vocab_size": 103424, "tie_word_embeddings": True,
+    "max_position_embeddings": 131072, "rms_norm_eps": 1e-5,
+    "rope_theta": 500000.0, "hidden_act": "silu", "pad_token_id": 0}
 QWEN2_MOE_6 = {
     "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe",
     "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 6,
@@ -334,6 +386,13 @@ JOBS = {
     "glm47-flash-6layers-bf16-ckpt": job(
         GLM47_FLASH_6, 2048, 2, weights="bfloat16",
         gradient_checkpointing=True),
+    "granite4-1b-bf16": job(GRANITE4_1B, 2048, 2, weights="bfloat16"),
+    "granite31-1b-moe-amp": job(GRANITE31_1B_MOE, 2048, 2),
+    "ministral3-3b-bf16": job(MINISTRAL3_3B, 2048, 1, weights="bfloat16"),
+    "ministral3-3b-bf16-ckpt": job(MINISTRAL3_3B, 4096, 2, weights="bfloat16",
+                                   gradient_checkpointing=True),
+    "hunyuan-1b-amp": job(HUNYUAN_1_8B, 2048, 1),
+    "ernie45-bf16": job(ERNIE45_03B, 2048, 4, weights="bfloat16"),
     "olmoe7b-bf16-ckpt": job(OLMOE_7B, 2048, 2, weights="bfloat16",
                              gradient_checkpointing=True),
     "llama1b-amp-ckpt": job(LLAMA_1B, 2048, 8, gradient_checkpointing=True),

@@ -48,7 +48,9 @@ OPTIONS = {
     "extra": ["none", "clip", "chunks", "lora", "dropout", "sgd", "lion"],
 }
 # Each has one case behind those of the others, which stay as they are.
-LATER = ("arcee", "cohere2", "glm", "olmoe", "seed_oss")
+LATER = ("arcee", "cohere2", "ernie4_5", "glm", "granitemoehybrid",
+         "hunyuan_v1_dense",
+         "ministral3", "olmoe", "seed_oss")
 # torch._grouped_mm takes rows of a multiple of 16 bytes.
 ROWS = {"mixtral": {"intermediate_size": 48},
         "halves-mixtral": {"intermediate_size": 48},

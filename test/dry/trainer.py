@@ -138,6 +138,8 @@ FULL = ("llama1b-amp", "llama1b-amp-ckpt", "llama1b-bf16", "llama1b-bf16-accum",
         "olmo3-bf16", "glm4-ckpt", "cohere-bf16", "qwen2moe-bf16",
         "bert-large-amp", "glm9b-8layers-bf16", "cohere2-8layers-amp",
         "arcee4b-bf16-ckpt", "seed-oss-8layers-bf16", "olmoe7b-bf16-ckpt",
+        "granite4-1b-bf16", "granite31-1b-moe-amp", "ministral3-3b-bf16",
+        "ministral3-3b-bf16-ckpt", "hunyuan-1b-amp", "ernie45-bf16",
         "glm45-air-3layers-bf16", "glm47-flash-6layers-bf16-ckpt")
 JOBS.update({f"full-{name}": gpu_training_jobs.JOBS[name] for name in FULL})
 # Of the suite; the others by --all.

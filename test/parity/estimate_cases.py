@@ -93,7 +93,8 @@ def defaults(context):
     """Models of full size, from their model_type alone."""
     import module_tree_cases
     folders = []
-    for model_type in sorted(module_tree_cases.FAMILIES):
+    for model_type in sorted(set(module_tree_cases.FAMILIES)
+                             - set(module_tree_cases.NO_DEFAULTS)):
         # Accelerate makes each tensor before it drops it, here up to 30 GB of
         # experts.
         if model_type in ("deepseek_v3", "glm4_moe", "glm4_moe_lite"):

@@ -232,6 +232,43 @@ def cohere2(rng):
     return config
 
 
+def ministral(rng):
+    config = {**decoder(rng), "sliding_window": rng.choice([2, 5, LENGTH, 64]),
+              **rope(rng), "hidden_act": rng.choice(ACTIVATIONS)}
+    config["head_dim"] = config.get("head_dim") or 8
+    return layer_types(rng, config)
+
+
+def ministral3(rng):
+    """Within the original context, a token beyond it, and several times it."""
+    config = {**decoder(rng), "hidden_act": rng.choice(ACTIVATIONS),
+              "sliding_window": rng.choice([None, 5])}
+    context = rng.choice([3, LENGTH - 1, 64, None])
+    if context:
+        config["rope_parameters"] = {
+            "rope_type": "yarn", "rope_theta": 1e4, "factor": 4.0,
+            "original_max_position_embeddings": context, "beta_fast": 32.0,
+            "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+            "llama_4_scaling_beta": rng.choice([0.1, 0.7])}
+    return config
+
+
+def hunyuan(rng):
+    config = {**decoder(rng), **rope(rng), "attention_bias": flag(rng),
+              "hidden_act": rng.choice(ACTIVATIONS)}
+    config["head_dim"] = config.get("head_dim") or 8
+    if flag(rng):
+        config["rope_parameters"] = {
+            "rope_type": "dynamic", "rope_theta": 1e4, "factor": 1.0,
+            "alpha": rng.choice([0.0, 5.0, 1000.0])}
+    return config
+
+
+def ernie4_5(rng):
+    return {**decoder(rng), **rope(rng), "use_bias": flag(rng),
+            "hidden_act": rng.choice(ACTIVATIONS)}
+
+
 def arcee(rng):
     return {**decoder(rng, own_dim=False), **rope(rng),
             "attention_bias": flag(rng), "mlp_bias": flag(rng),
@@ -422,7 +459,8 @@ FAMILIES = {
     "starcoder2": starcoder2, "smollm3": smollm3, "olmo3": olmo3, "phi": phi,
     "stablelm": stablelm, "exaone4": exaone4, "glm4": glm4,
     "cohere": cohere, "cohere2": cohere2, "glm": glm4, "arcee": arcee,
-    "seed_oss": seed_oss,
+    "seed_oss": seed_oss, "ministral": ministral, "ministral3": ministral3,
+    "hunyuan_v1_dense": hunyuan, "ernie4_5": ernie4_5,
 }
 
 

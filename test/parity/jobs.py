@@ -127,6 +127,13 @@ PEAKED = {**MODELS, "even": variant(
         n_shared_experts=1, q_lora_rank=24, kv_lora_rank=20,
         qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=20,
         initializer_range=0.05),
+    "halves-granitemoe": variant(
+        architectures=["GraniteMoeForCausalLM"], model_type="granitemoe",
+        mlp_bias=ABSENT, vocab_size=256, num_attention_heads=4,
+        num_key_value_heads=2, num_hidden_layers=2, intermediate_size=24,
+        num_local_experts=8, num_experts_per_tok=3, embedding_multiplier=12.0,
+        logits_scaling=2.0, residual_multiplier=0.5,
+        attention_multiplier=0.25, initializer_range=0.05),
     "halves-qwen2-moe": {**MODELS["qwen2-moe"], "num_experts": 8,
                          "moe_intermediate_size": 64, "vocab_size": 256,
                          "hidden_size": 256, "num_attention_heads": 4,
@@ -152,6 +159,12 @@ def inner(config):
     return {k: v for k, v in config.items() if k not in ("architectures", "tie_word_embeddings")}
 
 
+def layer_class(config):
+    """Of the language model, which Mistral's model of images has two of."""
+    text = config.get("text_config", {}).get("model_type")
+    return LAYER_CLASS[text if text == "ministral3" else config["model_type"]]
+
+
 # Trained on text, so that no parameter of the tower has a gradient.
 TOWERS = {
     "gemma3-tower": {
@@ -169,6 +182,8 @@ TOWERS = {
             "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56,
             "patch_size": 14}},
 }
+TOWERS["ministral3-tower"] = {**TOWERS["mistral3-tower"],
+                              "text_config": inner(MODELS["ministral3"])}
 QWEN_TOWER = {"depth": 2, "num_heads": 4, "hidden_size": 32, "intermediate_size": 40,
               "patch_size": 4, "spatial_merge_size": 2, "out_hidden_size": 128}
 # Without images a token's time, row and column are one number.
@@ -351,7 +366,7 @@ def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
         precision["param"]]
     job = {
         "accelerate": accelerate_config(
-            kind, ranks, LAYER_CLASS[model_config["model_type"]],
+            kind, ranks, layer_class(model_config),
             precision=mixed, replicate=replicate if pp == ep == 1 else 1,
             activation_checkpointing=full, reshard=reshard,
             clipping=0.0 if max_grad_norm is None else "auto",

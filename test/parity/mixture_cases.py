@@ -1,7 +1,7 @@
 """Mixtures of experts compute what transformers computes, whatever the sizes.
 
-Random configurations of mixtral, qwen2_moe, qwen3_moe, olmoe, deepseek_v3, glm4_moe, glm4_moe_lite
-and gpt_oss: odd numbers of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
+Random configurations of mixtral, qwen2_moe, qwen3_moe, olmoe, deepseek_v3, glm4_moe, glm4_moe_lite,
+granitemoe, granitemoehybrid and gpt_oss: odd numbers of heads, experts and choices, ties, biases, rotary kinds, dense layers between, the load
 balancing loss. Functions run as a plan holds them (functions_cases.py).
 """
 import json
@@ -118,6 +118,38 @@ def glm4_moe_lite(draw):
     return config
 
 
+def granitemoe(config, family, experts, draw):
+    """With factors of all kinds; Granite 4 has an MLP beside experts, or alone,
+    and may have no positions."""
+    del config["head_dim"]
+    config.update(
+        hidden_size=8 * config["num_attention_heads"] *
+        draw.choice([1, 2]), num_local_experts=experts,
+        attention_bias=draw.random() < 0.5,
+        embedding_multiplier=draw.choice([1.0, 12.0]),
+        logits_scaling=draw.choice([1.0, 8.0]),
+        residual_multiplier=draw.choice([1.0, 0.22]),
+        attention_multiplier=draw.choice([1.0, 0.125]))
+    if config["num_experts_per_tok"] == 1:
+        # The softmax of one alone is 1, and its gradient what rounding leaves.
+        config["num_experts_per_tok"] = min(2, experts)
+    if family == "granitemoe":
+        return config
+    words = ["attention", "full_attention"]
+    # Mamba's sizes are checked, though no layer has it.
+    config.update(
+        layer_types=[draw.choice(words)
+                     for _ in range(config["num_hidden_layers"])],
+        shared_intermediate_size=draw.randrange(3, 70), mamba_n_heads=4,
+        position_embedding_type=draw.choice([None, "rope", "rope"]))
+    if config["position_embedding_type"] is None:
+        # The softmax cancels the bias of keys that do not turn.
+        config["attention_bias"] = False
+    if draw.random() < 0.5:
+        config.update(num_local_experts=0, output_router_logits=False)
+    return config
+
+
 def random_config(family, draw):
     """Rows of experts' matrices are multiples of 16 bytes, all else is free."""
     if family == "deepseek_v3":
@@ -146,6 +178,8 @@ def random_config(family, draw):
         config.update(num_local_experts=experts,
                       sliding_window=draw.choice([None, 6, 32]))
         return config
+    if family in ("granitemoe", "granitemoehybrid"):
+        return granitemoe(config, family, experts, draw)
     if family == "olmoe":
         del config["head_dim"]
         config.update(
@@ -277,6 +311,11 @@ CASES = [
     ("glm4-moe-random", random_configs("glm4_moe")),
     ("glm4-moe-random-bf16", random_configs("glm4_moe", "bf16", 3)),
     ("glm4-moe-lite-random", random_configs("glm4_moe_lite")),
+    ("granitemoe-random", random_configs("granitemoe")),
+    ("granitemoe-random-bf16", random_configs("granitemoe", "bf16", 3)),
+    ("granitemoehybrid-random", random_configs("granitemoehybrid")),
+    ("granitemoehybrid-random-bf16",
+     random_configs("granitemoehybrid", "bf16", 3)),
     ("olmoe-random", random_configs("olmoe")),
     ("gpt-oss-random", random_configs("gpt_oss")),
     ("gpt-oss-random-bf16", random_configs("gpt_oss", "bf16", 3)),

@@ -46,6 +46,12 @@ LAYER_CLASS = {
     "arcee": "ArceeDecoderLayer",
     "seed_oss": "SeedOssDecoderLayer",
     "olmoe": "OlmoeDecoderLayer",
+    "ministral": "MinistralDecoderLayer",
+    "ministral3": "Ministral3DecoderLayer",
+    "hunyuan_v1_dense": "HunYuanDenseV1DecoderLayer",
+    "ernie4_5": "Ernie4_5DecoderLayer",
+    "granitemoe": "GraniteMoeDecoderLayer",
+    "granitemoehybrid": "GraniteMoeHybridDecoderLayer",
     "glm4_moe": "Glm4MoeDecoderLayer",
     "glm4_moe_lite": "Glm4MoeLiteDecoderLayer",
     "granite": "GraniteDecoderLayer",
@@ -158,6 +164,29 @@ FAMILIES = {
                      num_hidden_layers=2, mlp_bias=ABSENT, pad_token_id=None,
                      intermediate_size=32, num_experts=4,
                      num_experts_per_tok=2),
+    "ministral3": variant(
+        architectures=["Ministral3ForCausalLM"], model_type="ministral3",
+        num_hidden_layers=2, mlp_bias=ABSENT, attention_bias=ABSENT,
+        head_dim=16, pad_token_id=None, rope_parameters={
+            "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0,
+            "original_max_position_embeddings": 8, "mscale": 1.0,
+            "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1}),
+    "hunyuan_v1_dense": variant(
+        architectures=["HunYuanDenseV1ForCausalLM"],
+        model_type="hunyuan_v1_dense", num_hidden_layers=2, mlp_bias=ABSENT,
+        head_dim=16, pad_token_id=None),
+    "ernie4_5": variant(
+        architectures=["Ernie4_5ForCausalLM"], model_type="ernie4_5",
+        num_hidden_layers=2, mlp_bias=ABSENT, attention_bias=ABSENT,
+        use_bias=True, head_dim=16, pad_token_id=None),
+    "granitemoehybrid": variant(
+        architectures=["GraniteMoeHybridForCausalLM"],
+        model_type="granitemoehybrid", num_hidden_layers=2, mlp_bias=ABSENT,
+        pad_token_id=None, num_local_experts=0, mamba_n_heads=4,
+        shared_intermediate_size=48, position_embedding_type="rope",
+        layer_types=["attention", "attention"], embedding_multiplier=12.0,
+        logits_scaling=8.0, residual_multiplier=0.22,
+        attention_multiplier=0.25),
     "granite": variant(
         architectures=["GraniteForCausalLM"], model_type="granite",
         num_hidden_layers=2, pad_token_id=None, embedding_multiplier=12.0,

@@ -43,12 +43,22 @@ TOWER = {
     "hidden_size": [32, 48], "intermediate_size": [40], "num_hidden_layers": [0, 2],
     "num_attention_heads": [4], "image_size": [56, 60], "patch_size": [14, 8],
 }
+# Whose classes fail where no head_dim is given, or whose default is not described.
+NO_DEFAULTS = ("granitemoehybrid", "hunyuan_v1_dense", "ministral")
 # model_type: (class prefix, architectures, switches)
 FAMILIES = {
     "llama": ("Llama", HEADS, DECODER | BIAS | HEAD_DIM
               | {"mlp_bias": [True, False], "hidden_act": ["silu", "gelu"]}),
     "mistral": ("Mistral", HEADS, DECODER | HEAD_DIM
                 | {"sliding_window": [None, 8]}),
+    "ministral": ("Ministral", HEADS, DECODER | HEAD_DIM
+                  | {"sliding_window": [8]}),
+    "ministral3": ("Ministral3", HEADS, DECODER | HEAD_DIM
+                   | {"sliding_window": [None, 8], "pad_token_id": [0]}),
+    "hunyuan_v1_dense": ("HunYuanDenseV1", HEADS[:3],
+                         DECODER | BIAS | HEAD_DIM),
+    "ernie4_5": ("Ernie4_5", HEADS[:2], DECODER | HEAD_DIM
+                 | {"use_bias": [True, False]}),
     "qwen2": ("Qwen2", HEADS, DECODER | WINDOW),
     "qwen3": ("Qwen3", HEADS, DECODER | WINDOW | BIAS | HEAD_DIM),
     "mixtral": ("Mixtral", HEADS, DECODER | {
@@ -111,6 +121,13 @@ FAMILIES = {
     "olmoe": ("Olmoe", HEADS[:2], DECODER | BIAS | {
         "num_experts": [4], "num_experts_per_tok": [2],
         "pad_token_id": [0]}),
+    "granitemoe": ("GraniteMoe", HEADS[:2], DECODER | BIAS | {
+        "num_local_experts": [4], "num_experts_per_tok": [2]}),
+    "granitemoehybrid": ("GraniteMoeHybrid", HEADS[:2], DECODER | BIAS | {
+        "num_hidden_layers": [2], "num_local_experts": [0, 4],
+        "layer_types": [["attention", "full_attention"]],
+        "shared_intermediate_size": [24], "mamba_n_heads": [4],
+        "position_embedding_type": ["rope", None]}),
     "granite": ("Granite", HEADS[:1], DECODER | BIAS | {
         "mlp_bias": [True, False]}),
     "smollm3": ("SmolLM3", HEADS, DECODER | BIAS | {
@@ -303,7 +320,8 @@ def family(model_type, count=6):
         for number in range(max(count, len(heads))):
             values = {k: rng.choice(v) for k, v in switches.items()}
             for key in rng.sample(sorted(values), rng.choice([0, 0, 1])):
-                if key not in ("num_experts", "num_local_experts"):
+                if key not in ("num_experts", "num_local_experts", "head_dim",
+                               "layer_types", "mamba_n_heads"):
                     del values[key]
             values = {k: v for k, v in values.items()
                       if v is not None or k in ("sliding_window", "n_inner")}
@@ -364,6 +382,8 @@ def wrapper(model_type, count=8):
         folders, wrong = [], []
         for number in range(count):
             dtype = rng.choice(["bfloat16", "float16", "float32"])
+            if model_type == "mistral3":
+                text = ("mistral", "ministral3")[number % 2]
             text_config, vision_config = (
                 draw(PARTS.get(part) or FAMILIES[part][2]) for part in (text, vision))
             config = draw(switches) | {
@@ -425,7 +445,7 @@ def defaults(context):
     import transformers
     transformers.logging.set_verbosity_error()
     folders, wanted = [], []
-    for model_type in sorted(FAMILIES):
+    for model_type in sorted(set(FAMILIES) - set(NO_DEFAULTS)):
         folder = context.path(model_type)
         os.mkdir(folder)
         with open(os.path.join(folder, "config.json"), "w",

@@ -13,7 +13,8 @@ PUBLISHED = ("llama", "mistral", "qwen2", "gemma", "gemma2", "gemma3_text",
              "deepseek_v3", "nemotron_h", "granite", "smollm3", "starcoder2",
              "qwen2_moe", "phi", "olmo3", "exaone4", "glm4", "cohere",
              "cohere2", "glm", "arcee", "seed_oss", "olmoe", "glm4_moe",
-             "glm4_moe_lite")
+             "glm4_moe_lite", "ministral", "ministral3", "ernie4_5",
+             "granitemoe")
 # With a plan of experts alone.
 EXPERTS = PUBLISHED + ("gpt_oss",)
 # Families without: what is sharded there, by the end of a module's name.
@@ -26,6 +27,9 @@ DERIVED = {
     "stablelm": ({"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj",
                   "embed_tokens", "lm_head"},
                  {"o_proj", "down_proj"}),
+    "hunyuan_v1_dense": (
+        {"q_proj", "k_proj", "v_proj", "gate_proj", "up_proj", "embed_tokens",
+         "lm_head"}, {"o_proj", "down_proj"}),
     "opt": ({"q_proj", "k_proj", "v_proj", "fc1", "embed_tokens", "lm_head"},
             {"out_proj", "fc2"}),
     "whisper": ({"q_proj", "k_proj", "v_proj", "fc1", "embed_tokens",

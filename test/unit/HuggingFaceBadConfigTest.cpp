@@ -241,13 +241,18 @@ INSTANTIATE_TEST_SUITE_P(
 /// What the class of the configuration has a default for may be missing; what
 /// it has none for is asked for.
 TEST(BadConfigs, MissingFields) {
-  for (const char *family :
-       {"bert",    "roberta",   "vit",    "t5",       "whisper",
-        "gemma2",  "gpt-neox",  "opt",    "falcon",   "mpt",
-        "gpt2",    "olmo2",     "phi3",   "mixtral",  "qwen3-moe",
-        "gpt-oss", "qwen2-moe", "olmo3",  "phi",      "stablelm",
-        "exaone4", "glm4",      "cohere", "cohere2",  "glm",
-        "arcee",   "seed-oss",  "olmoe",  "glm4-moe", "glm4-moe-lite"}) {
+  for (const char *family : {"bert",      "roberta",    "vit",
+                             "t5",        "whisper",    "gemma2",
+                             "gpt-neox",  "opt",        "falcon",
+                             "mpt",       "gpt2",       "olmo2",
+                             "phi3",      "mixtral",    "qwen3-moe",
+                             "gpt-oss",   "qwen2-moe",  "olmo3",
+                             "phi",       "stablelm",   "exaone4",
+                             "glm4",      "cohere",     "cohere2",
+                             "glm",       "arcee",      "seed-oss",
+                             "olmoe",     "glm4-moe",   "glm4-moe-lite",
+                             "ministral", "ministral3", "hunyuan-v1-dense",
+                             "ernie4-5",  "granitemoe", "granitemoehybrid"}) {
     SCOPED_TRACE(family);
     DiagnosticEngine engine;
     EXPECT_FALSE(

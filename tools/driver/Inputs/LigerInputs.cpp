@@ -12,11 +12,15 @@
 namespace accel {
 
 /// Those of MODEL_TYPE_TO_APPLY_LIGER_FN (liger_kernel/transformers/
-/// monkey_patch.py, 0.8) that a config.json makes a graph of here.
+/// monkey_patch.py, 0.8.2) that a config.json makes a graph of here.
 static constexpr const char *ligerTypes[] = {
-    "exaone4", "gemma",   "gemma2", "gemma3",  "gemma3_text", "glm4",
-    "gpt_oss", "granite", "llama",  "mistral", "mixtral",     "olmo2",
-    "olmo3",   "phi3",    "qwen2",  "qwen3",   "qwen3_moe",   "smollm3"};
+    "exaone4",   "gemma",       "gemma2",
+    "gemma3",    "gemma3_text", "glm4",
+    "gpt_oss",   "granite",     "hunyuan_v1_dense",
+    "llama",     "ministral",   "mistral",
+    "mixtral",   "olmo2",       "olmo3",
+    "phi3",      "qwen2",       "qwen3",
+    "qwen3_moe", "smollm3"};
 
 bool hasLigerKernels(const PlanInputs &inputs) {
   const huggingface::ModelConfig *config = inputs.model.config();
