@@ -50,7 +50,57 @@ std::vector<std::string> accel::huggingface::supportedModelTypes() {
   return types;
 }
 
+/// What causal language models of transformers 5.23 have that no family here
+/// has.
+static constexpr struct {
+  const char *modelType, *part;
+} unknownParts[] = {
+    {"apertus", "the activation xIELU, which has parameters of its own"},
+    {"bamba", "layers of Mamba-2 with an MLP behind them"},
+    {"bloom", "ALiBi by its own slopes and a norm behind the embedding"},
+    {"codegen", "queries, keys and values in four parts of one projection"},
+    {"deepseek_v2", "a softmax router that chooses experts by their groups"},
+    {"deepseek_v32", "attention to tokens that an indexer chooses"},
+    {"diffllama", "the difference of two attentions"},
+    {"falcon_h1", "Mamba-2 beside attention in one layer"},
+    {"falcon_mamba", "layers of Mamba"},
+    {"gemma3n", "embeddings of each layer, AltUp and LAuReL"},
+    {"gemma3n_text", "embeddings of each layer, AltUp and LAuReL"},
+    {"gemma4", "embeddings of each layer and keys that layers share"},
+    {"gemma4_text", "embeddings of each layer and keys that layers share"},
+    {"glm_moe_dsa", "attention to tokens that an indexer chooses"},
+    {"gptj", "parallel blocks with neighbours that are turned in a part of a "
+             "head"},
+    {"granite_swa", "attention sinks beside Granite's factors"},
+    {"jamba", "layers of Mamba"},
+    {"kimi_linear", "linear attention (KDA)"},
+    {"lfm2", "short convolutions in place of attention"},
+    {"lfm2_moe", "short convolutions in place of attention"},
+    {"llama4", "attention in chunks and queries that are scaled by position"},
+    {"llama4_text",
+     "attention in chunks and queries that are scaled by position"},
+    {"mamba", "layers of Mamba"},
+    {"mamba2", "a model of Mamba-2 alone"},
+    {"minimax", "linear attention (lightning attention)"},
+    {"nemotron", "LayerNorm of 1 + weight"},
+    {"olmo", "LayerNorm without weights"},
+    {"phimoe", "a router by SparseMixer"},
+    {"recurrent_gemma", "recurrent blocks (RG-LRU)"},
+    {"rwkv", "recurrent blocks (RWKV)"},
+    {"xlstm", "recurrent blocks (mLSTM)"},
+    {"zamba", "layers of Mamba"},
+    {"zamba2", "layers of Mamba-2 beside blocks that layers share"},
+};
+
 static void unknownType(const std::string &type, ConfigReader &json) {
+  for (const auto &[name, part] : unknownParts)
+    if (type == name)
+      return json.unsupported(
+          "model_type",
+          "model type '" + type + "' is not supported yet: it has " + part +
+              ", which no family here has",
+          "export the model: tools/export-model NAME -o model.pt2, and pass "
+          "--model model.pt2");
   std::vector<std::string> types = supportedModelTypes();
   std::string list;
   for (size_t i = 0; i < types.size(); ++i)
