@@ -127,6 +127,11 @@ PEAKED = {**MODELS, "even": variant(
         n_shared_experts=1, q_lora_rank=24, kv_lora_rank=20,
         qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=20,
         initializer_range=0.05),
+    # Of 32 positions the last 24 have scaled queries.
+    "halves-ministral3": {**MODELS["ministral3"], "intermediate_size": 112,
+                          "vocab_size": 256},
+    "halves-hunyuan": {**MODELS["hunyuan_v1_dense"], "intermediate_size": 112,
+                       "vocab_size": 256},
     "halves-granitemoe": variant(
         architectures=["GraniteMoeForCausalLM"], model_type="granitemoe",
         mlp_bias=ABSENT, vocab_size=256, num_attention_heads=4,

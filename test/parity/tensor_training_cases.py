@@ -127,6 +127,8 @@ def as_torch_splits(share, change=None, **axes):
 CASES = [
     ("tp2", case("halves", ranks=2, tp=2, steps=20, max_grad_norm=0.5,
                  learned=1.01)),
+    ("tp2-ministral3", case("halves-ministral3", ranks=2, tp=2)),
+    ("tp2-hunyuan", case("halves-hunyuan", ranks=2, tp=2)),
     ("tp2-glm4-moe", case("halves-glm4-moe", ranks=2, tp=2, steps=20,
                           lr=2e-3, learned=1.01)),
     ("tp2-glm4-moe-lite", case("halves-glm4-moe-lite", ranks=2, tp=2)),
