@@ -351,11 +351,15 @@ private:
     for (int k = 0; k < tune::numKnobs; ++k)
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
-    advice.tuned = solve(*kept, evaluator, *advice.editor);
+    std::map<tune::Point, tune::Evaluation> evaluated;
+    advice.tuned = solve(*kept, evaluator, *advice.editor, evaluated);
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (advice.mesh && advice.tuned->result.best)
       compareMeshes(
           *kept, advice.tuned->result.best->point,
+          [&](const std::vector<tune::Point> &points) {
+            planner.planAhead(evaluator, points);
+          },
           [&](const tune::Point &point, StepPrediction &predicted) {
             return planner.fitsAsPlanned(evaluator, point, predicted);
           },
@@ -370,7 +374,7 @@ private:
     tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,
                          given().layerCheckpointing);
     tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
-    advice.yaml = solve(narrow, narrowEvaluator, *advice.editor);
+    advice.yaml = solve(narrow, narrowEvaluator, *advice.editor, evaluated);
     if (!job.isJob)
       planner.certifyLines(narrowEvaluator, *advice.yaml);
     planner.planAnew(narrowEvaluator, *advice.yaml, /*refusals=*/false);
@@ -392,7 +396,8 @@ private:
     tune::CachedEvaluator shared(*space, open);
     tune::CachedEvaluator &evaluator =
         space->mesh(space->configured).whole() ? own : shared;
-    const Tuned all = solve(*space, evaluator, editor);
+    std::map<tune::Point, tune::Evaluation> evaluated;
+    const Tuned all = solve(*space, evaluator, editor, evaluated);
     engine.note("tune-all", in.options.config,
                 all.result.best
                     ? "no setting fits with the written keys as they are; "
@@ -451,8 +456,11 @@ private:
 
   /// The search judges by estimates. Where a plan of its answer does not fit,
   /// it searches again with so much less, and then takes what is on the front.
+  /// `evaluated`: of points by searches in the same models, which meet most of
+  /// them again.
   Tuned solve(const tune::Space &space, tune::CachedEvaluator &evaluator,
-              const tune::ConfigEditor &editor) const {
+              const tune::ConfigEditor &editor,
+              std::map<tune::Point, tune::Evaluation> &evaluated) const {
     tune::SearchOptions options;
     options.budgetBytes = advice.budgetBytes;
     if (in.budgetBytes)
@@ -462,7 +470,12 @@ private:
     auto look = [&] {
       return tune::search(
           space,
-          [&](const tune::Point &point) { return evaluator.evaluate(point); },
+          [&](const tune::Point &point) {
+            auto [known, isNew] = evaluated.try_emplace(point);
+            if (isNew)
+              known->second = evaluator.evaluate(point);
+            return known->second;
+          },
           [&](int s, int g, int v) { return evaluator.cost(s, g, v); },
           options);
     };

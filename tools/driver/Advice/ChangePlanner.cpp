@@ -47,6 +47,12 @@ bool ChangePlanner::fitsAsPlanned(tune::CachedEvaluator &evaluator,
   return p && predicted.deviceBytes <= advice.budgetBytes;
 }
 
+void ChangePlanner::planAhead(tune::CachedEvaluator &evaluator,
+                              const std::vector<tune::Point> &points) const {
+  if (plansSettings())
+    evaluator.planAll(points, allocator(/*onDevice=*/false));
+}
+
 static tune::Evaluation evaluationOf(const StepPrediction &p) {
   tune::Evaluation j;
   j.possible = true;

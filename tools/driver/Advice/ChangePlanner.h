@@ -35,6 +35,9 @@ public:
   /// of accel-run's program for it. Whether it fits the device.
   bool fitsAsPlanned(tune::CachedEvaluator &evaluator, const tune::Point &point,
                      StepPrediction &predicted) const;
+  /// Plans points that it is asked for next, in threads.
+  void planAhead(tune::CachedEvaluator &evaluator,
+                 const std::vector<tune::Point> &points) const;
 
   /// Plans each change. Those whose configuration is refused are left out.
   void planAnew(tune::CachedEvaluator &evaluator,

@@ -439,28 +439,44 @@ MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
       .run();
 }
 
+/// The chosen setting with another mesh, as far as the space allows it.
+static std::vector<tune::Point>
+withMesh(const tune::Space &space, const tune::Point &chosen, size_t mesh) {
+  std::vector<tune::Point> points;
+  for (const std::vector<int> &counts : space.uniformCounts()) {
+    tune::Point point = chosen;
+    point[Knob::Mesh] = static_cast<int>(mesh);
+    point.counts = counts;
+    if (space.problem(point).empty())
+      points.push_back(std::move(point));
+  }
+  return points;
+}
+
 void compareMeshes(const tune::Space &space, const tune::Point &chosen,
-                   const PlanSetting &plan, MeshAnswer &answer) {
+                   const PlanAhead &planAhead, const PlanSetting &plan,
+                   MeshAnswer &answer) {
   auto faster = [](const MeshChoice &choice,
                    const std::optional<MeshChoice> &than) {
     return !than || choice.predicted.stepSeconds < than->predicted.stepSeconds;
   };
   MeshChoice best{space.mesh(chosen), {}};
   best.mesh.accumulation = space.accumulationOf(chosen);
+  std::vector<std::vector<tune::Point>> others(space.meshes.size());
+  std::vector<tune::Point> all = {chosen};
+  for (size_t m = 0; m < space.meshes.size(); ++m)
+    if (!space.meshes[m].sharesAs(best.mesh)) {
+      others[m] = withMesh(space, chosen, m);
+      all.insert(all.end(), others[m].begin(), others[m].end());
+    }
+  planAhead(all);
   plan(chosen, best.predicted);
   answer.chosen = best;
   for (size_t m = 0; m < space.meshes.size(); ++m) {
-    if (space.meshes[m].sharesAs(best.mesh))
-      continue;
     std::optional<MeshChoice> fits, small;
-    for (const std::vector<int> &counts : space.uniformCounts()) {
-      tune::Point point = chosen;
-      point[Knob::Mesh] = static_cast<int>(m);
-      point.counts = counts;
+    for (const tune::Point &point : others[m]) {
       MeshChoice choice{space.meshes[m], {}};
       choice.mesh.accumulation = space.accumulationOf(point);
-      if (!space.problem(point).empty())
-        continue;
       if (plan(point, choice.predicted) && faster(choice, fits))
         fits = choice;
       if (choice.predicted.deviceBytes > 0 &&

@@ -33,12 +33,15 @@ MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
                      const StepModel &model, const tune::GivenOptions &given,
                      int64_t budgetBytes, bool all, tune::Space &space);
 
+/// Plans settings that are asked for next, in threads.
+using PlanAhead = std::function<void(const std::vector<tune::Point> &)>;
 /// What a plan says of a mesh of the space: whether it fits.
 using PlanSetting = std::function<bool(const tune::Point &, StepPrediction &)>;
 
 /// Fills in the chosen mesh and what speaks against the others.
 void compareMeshes(const tune::Space &space, const tune::Point &chosen,
-                   const PlanSetting &plan, MeshAnswer &answer);
+                   const PlanAhead &planAhead, const PlanSetting &plan,
+                   MeshAnswer &answer);
 
 } // namespace accel
 
