@@ -19,6 +19,10 @@
 //                                 layers of several kinds: the members that say
 //                                 them, the pattern's default, and of each kind
 //                                 its name (1 in layers of it), letter, words
+//   mixers list layer%4 linear:word attention:word
+//                                 layers of two kinds of mixers: the member
+//                                 that lists words of each; without it the
+//                                 first where the expression is not 0
 //   nosplit $DecoderLayer         `_no_split_modules`
 //   tp                            the config class has a tensor-parallel plan;
 //                                 `tp none` takes that back

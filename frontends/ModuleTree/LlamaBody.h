@@ -76,14 +76,6 @@ shared
   act_fn !hidden_act
 )";
 
-/// Some classes name their base model otherwise for question answering.
-inline constexpr const char *answersTransformer = R"(
-$ForQuestionAnswering
-  @base transformer
-  transformer $Model
-  qa_outputs Linear weight[2,hidden_size] bias[2]
-)";
-
 inline constexpr const char *llamaSwitches = R"(
 scaled := 0
 fused := 0

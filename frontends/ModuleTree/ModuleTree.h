@@ -76,7 +76,8 @@ struct ModuleTree {
   std::optional<std::string> base, inputEmbedding, outputEmbedding;
   std::vector<Attention> attention; // by layer; empty for encoders
   /// What each layer of a hybrid model is: "mamba", "attention", "mlp", "moe";
-  /// empty for others.
+  /// where it has an MLP besides, its mixer: "linear", "attention". Empty for
+  /// others.
   std::vector<std::string> blocks;
   bool tensorParallelPlan = false; // the config class has base_model_tp_plan
   /// Members of config.json that quantize the weights: "bitsandbytes", ...

@@ -74,6 +74,8 @@ void Settings::readLine(std::string_view line, const std::string &prefix) {
     readDense(words);
   else if (words[0] == "blocks")
     readBlocks(words);
+  else if (words[0] == "mixers")
+    readMixers(words);
   else if (words[0] == "text")
     readText(words[1], words[3]);
   else if (words[0] == "count")
@@ -267,6 +269,44 @@ void Settings::readBlocks(const std::vector<std::string_view> &words) {
                    "'num_hidden_layers' has no effect: '" + key + "' has " +
                        std::to_string(blocks.size()) + " layers");
   values[count] = static_cast<double>(blocks.size());
+  setLayer(0);
+}
+
+/// "linear:linear_attention": a name of our own, and the word of the list.
+void Settings::readMixers(const std::vector<std::string_view> &words) {
+  const std::string key(words[1]);
+  std::string_view names[2], listed[2];
+  for (size_t i : {0, 1}) {
+    const std::vector<std::string_view> parts = split(words[3 + i], ':');
+    names[i] = parts[0];
+    listed[i] = parts[1];
+    blockNames.emplace(parts[0]);
+  }
+  const int64_t layers =
+      std::min<int64_t>(sizeOf("num_hidden_layers"), 1 << 20);
+  const nlohmann::json *types = config.find(key);
+  if (types && !types->is_array())
+    return config.error(key, "'" + key + "' must be a list");
+  if (types && types->size() != static_cast<size_t>(layers))
+    return config.error(
+        key, "'" + key + "' has " + std::to_string(types->size()) +
+                 " entries for " + std::to_string(layers) + " layers");
+  for (int64_t i = 0; i < layers; ++i) {
+    setLayer(i);
+    if (!types) {
+      blocks.emplace_back(names[value(words[2]) != 0 ? 0 : 1]);
+      continue;
+    }
+    const nlohmann::json &type = (*types)[static_cast<size_t>(i)];
+    const std::string word = type.is_string() ? type.get<std::string>() : "";
+    if (word != listed[0] && word != listed[1])
+      return config.error(
+          key + "." + std::to_string(i),
+          "a layer is one of " + std::string(listed[0]) + " and " +
+              std::string(listed[1]) +
+              (word.empty() ? "" : ", not '" + printable(word) + "'"));
+    blocks.emplace_back(names[word == listed[0] ? 0 : 1]);
+  }
   setLayer(0);
 }
 

@@ -67,6 +67,7 @@ private:
   void readDense(const std::vector<std::string_view> &words);
   void readLabels();
   void readBlocks(const std::vector<std::string_view> &words);
+  void readMixers(const std::vector<std::string_view> &words);
 };
 
 /// The parts of `text` between runs of `separator`.

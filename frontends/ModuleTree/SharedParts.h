@@ -57,6 +57,14 @@ $ForQuestionAnswering
   qa_outputs Linear weight[2,hidden_size] bias[2]
 )";
 
+/// Some classes name their base model otherwise for question answering.
+inline constexpr const char *answersTransformer = R"(
+$ForQuestionAnswering
+  @base transformer
+  transformer $Model
+  qa_outputs Linear weight[2,hidden_size] bias[2]
+)";
+
 /// Parts of layers. They read the settings q_size, kv_size, qkv_bias (qkv) and
 /// mlp_bias (gated).
 inline constexpr const char *layerParts = R"(

@@ -408,6 +408,43 @@ $VisionModel
       linear_fc2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
 )";
 
+const std::vector<const char *> qwen35Tower = {R"(
+depth|num_hidden_layers = 27
+hidden_size = 1152
+intermediate_size = 4304
+out_hidden_size = 3584
+num_position_embeddings = 2304
+patch_size = 16
+text hidden_act = gelu_pytorch_tanh
+width := hidden_size
+nosplit $DecoderLayer $VisionBlock
+)",
+                                               qwenTower};
+
+constexpr const char *qwen35TowerBody = R"(
+$VisionModel
+  @auto
+  @input patch_embed
+  patch_embed $VisionPatchEmbed
+    proj Conv3d weight[width,in_channels,temporal_patch_size,patch_size,patch_size] bias[width]
+  pos_embed Embedding weight[num_position_embeddings,width]
+  rotary_pos_emb $VisionRotaryEmbedding ~inv_freq[frequencies] ~original_inv_freq[frequencies]
+  blocks ModuleList
+    [depth] $VisionBlock
+      norm1 LayerNorm weight[width] bias[width]
+      norm2 LayerNorm weight[width] bias[width]
+      attn $VisionAttention =towerattention
+      mlp $VisionMLP
+        linear_fc1 Linear weight[intermediate_size,width] bias[intermediate_size]
+        linear_fc2 Linear weight[width,intermediate_size] bias[width]
+        act_fn !hidden_act
+  merger $VisionPatchMerger
+    norm LayerNorm weight[width] bias[width]
+    linear_fc1 Linear weight[merged,merged] bias[merged]
+    act_fn GELU
+    linear_fc2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
+)";
+
 const std::vector<const char *> qwen2Vl = {R"(
 whole_tied|tie_word_embeddings = 0
 text_tied|text_config.tie_word_embeddings = 0
@@ -420,6 +457,18 @@ const std::vector<const char *> qwen3Vl = {R"(
 tie_word_embeddings = 0
 text_hidden|text_config.hidden_size = 4096
 text_vocabulary|text_config.vocab_size = 151936
+)"};
+
+const std::vector<const char *> qwen35 = {R"(
+tie_word_embeddings = 0
+text_hidden|text_config.hidden_size = 4096
+text_vocabulary|text_config.vocab_size = 248320
+)"};
+
+const std::vector<const char *> qwen35Moe = {R"(
+tie_word_embeddings = 0
+text_hidden|text_config.hidden_size = 2048
+text_vocabulary|text_config.vocab_size = 248320
 )"};
 
 constexpr const char *qwen2VlBody = R"(
@@ -444,6 +493,22 @@ $Model
   @input language_model.embed_tokens
   visual *vision_config:qwen3_vl_vision
   language_model *text_config:qwen3_vl_text
+)";
+
+constexpr const char *qwen35Body = R"(
+$Model
+  @auto
+  @input language_model.embed_tokens
+  visual *vision_config:qwen3_5_vision
+  language_model *text_config:qwen3_5_text
+)";
+
+constexpr const char *qwen35MoeBody = R"(
+$Model
+  @auto
+  @input language_model.embed_tokens
+  visual *vision_config:qwen3_5_moe_vision
+  language_model *text_config:qwen3_5_moe_text
 )";
 
 } // namespace
@@ -490,6 +555,16 @@ const std::vector<Family> wrapperFamilies = {
      {qwen3Text},
      {qwen3TextBody, qwenTextLayers, layerParts}},
     {"qwen3_vl", "Qwen3VL", qwen3Vl, {wrappedHead, qwen3VlBody}},
+    {"qwen3_5_vision",
+     "Qwen3_5",
+     qwen35Tower,
+     {qwen35TowerBody, qwenTowerParts}},
+    {"qwen3_5_moe_vision",
+     "Qwen3_5Moe",
+     qwen35Tower,
+     {qwen35TowerBody, qwenTowerParts}},
+    {"qwen3_5", "Qwen3_5", qwen35, {wrappedHead, qwen35Body}},
+    {"qwen3_5_moe", "Qwen3_5Moe", qwen35Moe, {wrappedHead, qwen35MoeBody}},
 };
 
 } // namespace accel::moduletree

@@ -45,6 +45,15 @@ TOWER = {
 }
 # Whose classes fail where no head_dim is given, or whose default is not described.
 NO_DEFAULTS = ("granitemoehybrid", "hunyuan_v1_dense", "ministral")
+# Layers of a gated delta rule beside attention.
+DELTA = {k: v for k, v in DECODER.items() if k != "intermediate_size"} | BIAS | {
+    "num_hidden_layers": [1, 3, 5], "head_dim": [8, 16], "linear_conv_kernel_dim": [2, 4],
+    "linear_key_head_dim": [4, 8], "linear_value_head_dim": [8, 12], "linear_num_key_heads": [2],
+    "linear_num_value_heads": [2, 4, 6], "full_attention_interval": [2, 3],
+    "partial_rotary_factor": [0.25, 0.5], "pad_token_id": [0]}
+DELTA_EXPERTS = DELTA | {
+    "num_experts": [4, 8], "num_experts_per_tok": [2], "moe_intermediate_size": [24],
+    "shared_expert_intermediate_size": [24, 40]}
 # model_type: (class prefix, architectures, switches)
 FAMILIES = {
     "llama": ("Llama", HEADS, DECODER | BIAS | HEAD_DIM
@@ -152,6 +161,11 @@ FAMILIES = {
         "moe_latent_size": [None, 12], "mlp_hidden_act": ["relu2", "silu"],
         "dtype": ["bfloat16", "float16", None], "num_labels": [2],
         "tie_word_embeddings": [True, False]}),
+    "qwen3_5_text": ("Qwen3_5", ["ForCausalLM", "TextModel"], DELTA | {
+        "intermediate_size": [40]}),
+    "qwen3_5_moe_text": ("Qwen3_5Moe", ["ForCausalLM", "TextModel"], DELTA_EXPERTS),
+    "qwen3_next": ("Qwen3Next", HEADS, DELTA_EXPERTS | {
+        "intermediate_size": [40], "decoder_sparse_step": [1, 2], "mlp_only_layers": [[], [1]]}),
     # Not gpt_bigcode: its mask is a buffer of truth values, a dtype that trees
     # do not have; Accelerate counts it as an eighth of a byte an element.
     "gpt_neox": ("GPTNeoX", HEADS[:4], {
@@ -228,6 +242,9 @@ PARTS = {
     "qwen3_vl_vision": QWEN_TOWER | {
         "intermediate_size": [40, 56], "out_hidden_size": [32, 48], "num_position_embeddings": [16, 64],
         "deepstack_visual_indexes": [[], [0], [0, 1]], "hidden_act": ["gelu_pytorch_tanh", "silu"]},
+    **{kind: QWEN_TOWER | {
+        "intermediate_size": [40, 56], "out_hidden_size": [32, 48], "num_position_embeddings": [16, 64],
+        "hidden_act": ["gelu_pytorch_tanh", "silu"]} for kind in ("qwen3_5_vision", "qwen3_5_moe_vision")},
     "clip_vision_model": TOWER | {"hidden_act": ["quick_gelu", "gelu"], "num_channels": [1, 3]},
 }
 # model_type: (class, language model, tower, switches of the whole)
@@ -243,7 +260,8 @@ WRAPPERS = {
                "multimodal_projector_bias": [True, False],
                "projector_hidden_act": ["gelu", "silu"]}),
     **{kind: (f"{prefix}ForConditionalGeneration", f"{kind}_text", f"{kind}_vision", {})
-       for kind, prefix in (("qwen2_vl", "Qwen2VL"), ("qwen2_5_vl", "Qwen2_5_VL"), ("qwen3_vl", "Qwen3VL"))},
+       for kind, prefix in (("qwen2_vl", "Qwen2VL"), ("qwen2_5_vl", "Qwen2_5_VL"), ("qwen3_vl", "Qwen3VL"),
+                            ("qwen3_5", "Qwen3_5"), ("qwen3_5_moe", "Qwen3_5Moe"))},
 }
 # Their older files have the language model's settings beside vision_config, whose
 # model_type is then the whole's.
