@@ -110,6 +110,17 @@ cublasStatus_t cublasDgemm_v2(Handle, Op, Op, int, int, int, const double *,
                               const double *, double *, int) {
   return product(blasStream, "cublasDgemm");
 }
+cublasStatus_t cublasStrsm_v2(Handle, cublasSideMode_t, cublasFillMode_t, Op,
+                              cublasDiagType_t, int, int, const float *,
+                              const float *, int, float *, int) {
+  return product(blasStream, "cublasStrsm");
+}
+cublasStatus_t cublasStrsmBatched(Handle, cublasSideMode_t, cublasFillMode_t,
+                                  Op, cublasDiagType_t, int, int, const float *,
+                                  const float *const[], int, float *const[],
+                                  int, int) {
+  return product(blasStream, "cublasStrsmBatched");
+}
 
 size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *descriptor,
