@@ -234,4 +234,58 @@ def Aten_Mamba2MixerBackwardOp
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Gated delta rule
+//===----------------------------------------------------------------------===//
+
+def Aten_GatedDeltaRuleOp
+    : Aten_Op<"gated_delta_rule",
+              "fused::gated_delta_rule(%0, %1, %2, $key_heads, $key_dim, $cast)",
+              "Attention",
+              [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnCost,
+               Aten_OwnWorkspace]> {
+  let summary = "gated delta rule over chunks of 64 tokens";
+  let description = [{
+    transformers' `torch_chunk_gated_delta_rule` (arXiv:2412.06464), a loop over
+    chunks of single operators in fp32. `mixed` [B, S, C] has queries and keys
+    of `key_heads` and values; `decay` and `beta` [B, S, H] have a number for
+    each head of values. With `cast` its matmuls take operands of the type of
+    `mixed`, as under torch.autocast.
+
+    `saved` [B, M] stands for all that autograd keeps, in fp32 numbers.
+
+    ```mlir
+    %0:2 = aten.gated_delta_rule %x, %g, %b {cast = false, key_dim = 8 : i64, key_heads = 2 : i64} : (tensor<1x64x64xf32>, tensor<1x64x4xf32>, tensor<1x64x4xf32>) -> (tensor<1x64x32xf32>, tensor<1x106244xf32>)
+    ```
+  }];
+  let arguments = (ins Aten_FloatTensor:$mixed, Aten_FloatTensor:$decay,
+                       Aten_FloatTensor:$beta, I64Attr:$key_heads,
+                       I64Attr:$key_dim, BoolAttr:$cast);
+  let results = (outs Aten_FloatTensor:$result, Aten_FloatTensor:$saved);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Aten_GatedDeltaRuleBackwardOp
+    : Aten_Op<"gated_delta_rule_backward",
+              "fused::gated_delta_rule_backward(%0, %1, $heads, $key_heads, $key_dim, $cast)",
+              "Attention",
+              [InferTypeOpAdaptor, Aten_OwnCost, Aten_OwnWorkspace]> {
+  let summary = "gradients of gated_delta_rule";
+  let description = [{
+    Operands: the result's gradient [B, S, heads * size] and what the forward
+    saved. Gradients of the forward's operands, in their order.
+  }];
+  let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$saved,
+                       I64Attr:$heads, I64Attr:$key_heads, I64Attr:$key_dim,
+                       BoolAttr:$cast);
+  let results = (outs Aten_FloatTensor:$grad_mixed,
+                      Aten_FloatTensor:$grad_decay,
+                      Aten_FloatTensor:$grad_beta);
+  let assemblyFormat = [{
+    operands attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 #endif // ACCEL_DIALECTS_ATEN_FUSED_TD

@@ -73,6 +73,10 @@ constexpr llvm::StringLiteral lookedUpAttr = "aten.looked_up";
 /// type of its input, and autocast leaves that on other devices than CPUs.
 constexpr llvm::StringLiteral ownTypeAttr = "aten.own_type";
 
+/// Of `_to_copy`, a unit: the model asks for fp32, which is a copy where
+/// autocast has made less of the value, also in a model of fp32 weights.
+constexpr llvm::StringLiteral asksFloatAttr = "aten.asks_float";
+
 /// Of `rms_norm`, a unit: the model scales its input, and computes only the
 /// variance from a copy in fp32.
 constexpr llvm::StringLiteral plainFactorAttr = "aten.plain_factor";

@@ -184,7 +184,9 @@ public:
     }
     Value normed = parts.norm(x, d.beforeAttention);
     Value attended = parts.norm(
-        writeAttention(f, d, kind, attentionInputs(f, normed)), d.ofAttention);
+        kind.delta ? writeDelta(f, d, normed)
+                   : writeAttention(f, d, kind, attentionInputs(f, normed)),
+        d.ofAttention);
     if (d.parallel) {
       if (d.beforeMlp != d.beforeAttention)
         normed = parts.norm(x, d.beforeMlp);

@@ -81,11 +81,15 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
     return false;
   }
   if (const auto *decoder = std::get_if<DecoderConfig>(&config.family);
-      decoder && decoder->decoder.mamba.heads && options.hasDocuments()) {
+      decoder && options.hasDocuments() &&
+      (decoder->decoder.mamba.heads || decoder->decoder.delta.heads)) {
+    const bool mamba = decoder->decoder.mamba.heads != 0;
     diagnostics.error("not-supported", "",
-                      "several documents in a sequence are not supported with "
-                      "Mamba layers, whose states would pass from one to the "
-                      "next");
+                      std::string("several documents in a sequence are not "
+                                  "supported with ") +
+                          (mamba ? "Mamba layers" : "gated delta rules") +
+                          ", whose states would pass from one to the "
+                          "next");
     return false;
   }
   double elements =

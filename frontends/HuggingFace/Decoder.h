@@ -55,6 +55,9 @@ struct DecoderAttention {
   /// A parameter of a score for each head, of no key, that takes a share of
   /// the weights (attention sinks of gpt-oss).
   std::string sinks;
+  /// The query's module gives a gate beside each head's query, by whose sigmoid
+  /// the head's output is multiplied.
+  bool gated = false;
   bool normHeads = true;   // over each head, not over whole rows
   bool normTurned = false; // behind the rotary embeddings, not before
   /// Queries at position p are scaled by 1 + beta log(1 + floor(p / positions))
@@ -99,6 +102,18 @@ struct MambaMixer {
   bool scalesOutput = false;
 };
 
+/// A gated delta rule in place of attention (arXiv:2412.06464).
+struct DeltaMixer {
+  std::string path;
+  /// Modules: of queries, keys and values, of the output's gate, of decays and
+  /// betas. Joined: `in` and `decayIn` have, for each key head, all that its
+  /// value heads need, and `gateIn` and `betaIn` are empty.
+  std::string in, gateIn, decayIn, betaIn, convolution, norm, out;
+  std::string stepBias, decay; // parameters
+  int64_t keyHeads = 0, keyDim = 0, heads = 0, valueDim = 0;
+  bool joined() const { return gateIn.empty(); }
+};
+
 /// What a layer may have of its own.
 struct DecoderLayerKind {
   /// Hybrid models have one block in a layer, behind one norm.
@@ -106,6 +121,7 @@ struct DecoderLayerKind {
   int64_t window = 0;  // keys that a query sees; 0: all before it
   int rope = 0;        // index in Decoder::ropes
   bool sparse = false; // experts of Decoder::mixture, no MLP
+  bool delta = false;  // Decoder::delta, no attention
   bool turns = true;   // queries and keys, where the decoder has a rope
   bool operator==(const DecoderLayerKind &) const = default;
 };
@@ -171,6 +187,7 @@ struct Decoder {
   Mixture mixture;      // in place of `mlp` in the kinds that are sparse
   DecoderMlp sharedMlp; // beside its experts, where it has a `sharedSize`
   MambaMixer mamba;
+  DeltaMixer delta;
   /// Blocks of hybrid models read what this norm gives; attention and MLPs of
   /// others have their own.
   std::string beforeBlock;

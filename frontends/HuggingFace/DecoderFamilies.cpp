@@ -436,6 +436,15 @@ const Entry families[] = {
      &FamilyReader::phi3},
     {{"qwen2_moe", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false},
      &FamilyReader::qwen2Moe},
+    {{"qwen3_5_text",
+      "hidden_act",
+      "rms_norm_eps",
+      1e-6,
+      {},
+      true,
+      false,
+      true},
+     &FamilyReader::qwen35},
     {{"seed_oss", "hidden_act", "rms_norm_eps", 1e-6, 1, true, false},
      &FamilyReader::seedOss},
     {{"smollm3", "hidden_act", "rms_norm_eps", 1e-6, 128004, true, false},
@@ -501,7 +510,8 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (modelType == "falcon" || modelType == "deepseek_v3" ||
       modelType.starts_with("glm4_moe") ||
       modelType.starts_with("granitemoe") || modelType == "nemotron_h" ||
-      modelType == "gpt_oss" || modelType == "qwen2_moe" ||
+      modelType == "gpt_oss" || modelType == "qwen3_5_text" ||
+      modelType == "qwen2_moe" ||
       modelType == "olmoe")
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();

@@ -67,6 +67,8 @@ Value DecoderParts::slice(Value x, int64_t dim, int64_t begin, int64_t end) {
 std::string accel::huggingface::suffixOf(const DecoderLayerKind &kind) {
   switch (kind.blocks) {
   case DecoderLayerKind::Blocks::Both:
+    if (kind.delta)
+      return kind.sparse ? ".linear.experts" : ".linear";
     return kind.window ? ".window" : ".full";
   case DecoderLayerKind::Blocks::Attention:
     return ".attention";
@@ -147,6 +149,8 @@ private:
   Value joined(Value mixed) {
     Value rows =
         f.view(headsFirst(mixed), {tokens, d.heads * f.shape(mixed).back()});
+    if (gate)
+      rows = f.op<MulTensorOp>(rows, f.op<SigmoidOp>(gate));
     Value out = linear(rows, a.output);
     return f.dropout(f.view(out, f.shape(inputs.hidden)),
                      d.dropout.attentionOutput);
@@ -282,6 +286,8 @@ private:
         x = norm(x, normModule);
       return f.view(x, {batch, sequence, count, d.headDim});
     };
+    if (a.gated)
+      return projectGated(rows, heads);
     Projected p;
     p.q = heads(a.query, d.heads, a.queryScale, a.queryNorm);
     p.k = heads(a.key, d.keyValueHeads, 1, a.keyNorm);
@@ -290,6 +296,22 @@ private:
       p.q = norm(p.q, a.queryNorm);
       p.k = norm(p.k, a.keyNorm);
     }
+    return p;
+  }
+
+  /// For each head its query, then its gate.
+  template <typename Heads>
+  Projected projectGated(Value rows, const Heads &heads) {
+    Value both = linear(rows, a.query);
+    f.enter(a.path);
+    both = f.view(both, {batch, sequence, d.heads, 2 * d.headDim});
+    Projected p;
+    p.q = slice(both, 3, 0, d.headDim);
+    gate = f.view(f.op<CloneOp>(slice(both, 3, d.headDim, 2 * d.headDim)),
+                  {tokens, d.heads * d.headDim});
+    p.q = norm(p.q, a.queryNorm);
+    p.k = norm(heads(a.key, d.keyValueHeads, 1, ""), a.keyNorm);
+    p.v = heads(a.value, d.keyValueHeads, 1, "");
     return p;
   }
 
@@ -338,6 +360,7 @@ private:
   const DecoderLayerKind &kind;
   const AttentionInputs &inputs;
   int64_t batch, sequence, tokens;
+  Value gate; // [tokens, heads * elements of a head]; or null
 };
 
 } // namespace

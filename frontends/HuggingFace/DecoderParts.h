@@ -50,6 +50,10 @@ mlir::Value writeAttention(FunctionWriter &f, const Decoder &decoder,
 mlir::Value writeMamba(FunctionWriter &f, const Decoder &decoder,
                        mlir::Value hidden);
 
+/// The gated delta rule of a layer: [B, S, hidden].
+mlir::Value writeDelta(FunctionWriter &f, const Decoder &decoder,
+                       mlir::Value hidden);
+
 /// What tells functions of layers of this kind from those of others by name.
 std::string suffixOf(const DecoderLayerKind &kind);
 

@@ -56,6 +56,12 @@ void DecoderReader::checkSizes() {
                {"ssm_state_size", sizeLimits::size},
                {"conv_kernel", sizeLimits::size},
                {"chunk_size", sizeLimits::size},
+               {"linear_num_key_heads", sizeLimits::size},
+               {"linear_num_value_heads", sizeLimits::size},
+               {"linear_key_head_dim", sizeLimits::size},
+               {"linear_value_head_dim", sizeLimits::size},
+               {"linear_conv_kernel_dim", sizeLimits::size},
+               {"full_attention_interval", sizeLimits::layers},
                {"moe_latent_size", sizeLimits::size, true},
                {"sliding_window", sizeLimits::positions, true}};
   // Qwen2-MoE writes a window of 0 where it has none.
@@ -275,6 +281,12 @@ static plan::Initializer initOf(const TreeModule &module,
   if (module.className.ends_with("TopKRouter")) // its bias too
     return normalInit(stddev);
   const MambaMixer &mamba = decoder.mamba;
+  if (decoder.delta.heads && name == "dt_bias")
+    return onesInit();
+  // Logarithms of numbers up to 16; nobody draws them, as accel-run has no
+  // kernel of these layers.
+  if (decoder.delta.heads && name == "A_log")
+    return uniformInit(std::log(0.01), std::log(16.0));
   // softplus of it is between time_step_min and time_step_max.
   if (name == "dt_bias")
     return uniformInit(std::log(std::expm1(mamba.stepMin)),

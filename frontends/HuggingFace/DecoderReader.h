@@ -83,6 +83,9 @@ struct DecoderReader {
   /// Sizes of Mamba-2 layers, by the names of Nemotron-H.
   void mamba();
 
+  /// Layers of a gated delta rule, by the names of Qwen3-Next and Qwen3.5.
+  void delta();
+
   /// The architecture must be the family's ...ForCausalLM.
   bool checkArchitecture(const std::string &prefix);
   /// Modules and parameters, once `d` is complete; initial values as

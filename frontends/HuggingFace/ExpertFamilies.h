@@ -21,6 +21,7 @@ struct ExpertFamilyReader : DecoderReader {
   void nemotronH();
   void olmoe();
   void qwen2Moe();
+  void qwen35();
 
 private:
   void graniteLayers();

@@ -36,6 +36,7 @@ constexpr Wrapper wrappers[] = {
     {"mistral3", "mistral", Stored::Llava, towerAndProjector},
     {"qwen2_5_vl", "qwen2_5_vl_text", Stored::QwenVl, "visual", true},
     {"qwen2_vl", "qwen2_vl_text", Stored::QwenVl, "visual", true},
+    {"qwen3_5", "qwen3_5_text", Stored::AsIs, "visual"},
     {"qwen3_vl", "qwen3_vl_text", Stored::AsIs, "visual"}};
 
 const Wrapper *find(const std::string &modelType) {

@@ -78,6 +78,8 @@ OpKind opKind(const Instruction &instruction) {
     return OpKind::Attention;
   if (contains(name, "mamba2_mixer"))
     return OpKind::Scan;
+  if (contains(name, "gated_delta_rule"))
+    return OpKind::Loop;
   if (name.ends_with("mm") || name.ends_with("matmul") ||
       name.ends_with("linear"))
     return OpKind::Matmul;
@@ -285,6 +287,34 @@ static double scanSeconds(const Function &function,
          instruction.movedBytes / bandwidth;
 }
 
+/// torch_chunk_gated_delta_rule's operators (dialects/Aten/DeltaRule.cpp): each
+/// kernel is short, so that the host, which queues them from a loop of Python,
+/// may be what is waited for.
+static double loopSeconds(const Function &function,
+                          const Instruction &instruction,
+                          const Target &target) {
+  const bool backward = contains(instruction.op, "backward");
+  bool cast = false;
+  for (const Arg &arg : instruction.args)
+    if (arg.kind == Arg::Kind::Bool)
+      cast = arg.intValue != 0;
+  const std::vector<int64_t> &shape = *tensorShapes(function, instruction)[0];
+  constexpr int64_t chunk = 64;
+  const auto chunks = static_cast<double>(ceilDiv(shape[1], chunk));
+  // Of transformers 5.23 and torch's derivatives, counted.
+  const double kernels = backward ? cast ? 42 * chunks + 76 : 31 * chunks + 75
+                         : cast   ? 17 * chunks + 50
+                                  : 9 * chunks + 46;
+  const ComputeRate &rate =
+      target.rate(cast ? computeType(function, instruction) : DType::F32);
+  const double device = kernels * target.launchSeconds +
+                        instruction.flops /
+                            (rate.peakFlops * rate.matmulEfficiency) *
+                            (double(chunk) + rate.halfDepth) / double(chunk) +
+                        instruction.movedBytes / target.memoryBytesPerSecond;
+  return std::max(device, kernels * target.dispatchSeconds);
+}
+
 double opSeconds(const Function &function, const Instruction &instruction,
                  const Target &target, const CostOptions &options) {
   const OpKind kind = opKind(instruction);
@@ -297,6 +327,8 @@ double opSeconds(const Function &function, const Instruction &instruction,
       return at->second;
   if (kind == OpKind::Scan)
     return scanSeconds(function, instruction, target);
+  if (kind == OpKind::Loop)
+    return loopSeconds(function, instruction, target);
   DType dtype = computeType(function, instruction);
   double compute = 0;
   if (kind == OpKind::Matmul) {

@@ -28,6 +28,7 @@ enum class OpKind {
   Matmul,    // mm, addmm, bmm, baddbmm, linear
   Attention, // fused attention, forward or backward
   Scan,      // a Mamba-2 mixer between its projections
+  Loop,      // a gated delta rule of single operators, chunk by chunk
   Reduction, // norms, softmax, losses, sums, embedding gradients
   Stream     // everything else: reads and writes its tensors once
 };

@@ -110,6 +110,15 @@ static LogicalResult checkExecutable(func::FuncOp function) {
                            "Megatron are predicted");
     return WalkResult::interrupt();
   });
+  if (result.wasInterrupted())
+    return failure();
+  result = function.walk([&](aten::GatedDeltaRuleOp op) {
+    emitError(op.getLoc(),
+              "accel-run has no kernel for layers of a gated delta "
+              "rule; FSDP, DDP, DeepSpeed and one process of "
+              "transformers' Trainer are predicted");
+    return WalkResult::interrupt();
+  });
   return failure(result.wasInterrupted());
 }
 

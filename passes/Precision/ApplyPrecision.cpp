@@ -6,6 +6,7 @@
 #include "passes/Precision/ApplyPrecision.h"
 
 #include "dialects/Aten/Aten.h"
+#include "dialects/Aten/Eager.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Passes.h"
 #include "passes/Precision/Autocast.h"
@@ -153,7 +154,8 @@ LogicalResult accel::applyPrecision(func::FuncOp function, Type compute,
     if (!isa<aten::TypeAsOp, aten::ToCopyOp>(op))
       continue;
     // What autocast makes of the other decides.
-    if (autocasts && isa<aten::TypeAsOp>(op))
+    if (autocasts &&
+        (isa<aten::TypeAsOp>(op) || op.hasAttr(aten::asksFloatAttr)))
       continue;
     Value from = op.getOperand(0), result = op.getResult(0);
     if (from.getType() == result.getType()) {

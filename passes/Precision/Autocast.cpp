@@ -7,6 +7,7 @@
 
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Eager.h"
+#include "dialects/Aten/Fused.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Precision/ApplyPrecision.h"
@@ -36,6 +37,12 @@ public:
         continue;
       if (auto as = dyn_cast<aten::TypeAsOp>(op)) {
         resolve(as);
+        continue;
+      }
+      if (auto delta = dyn_cast<aten::GatedDeltaRuleOp>(op)) {
+        delta.setCast(hasElement(delta.getMixed(), low));
+        if (failed(inferAgain(&op)))
+          return failure();
         continue;
       }
       auto grouped = dyn_cast<aten::GroupedMmOp>(op);

@@ -37,6 +37,7 @@ DROPPED = {f"dropped_{kernel}_attention{half}"
 RANDOM = {"dropout", "native_dropout"}
 # Kernels of libraries, which accel-run never launches; lit tests have them.
 FUSED = {"mamba2_mixer", "mamba2_mixer_backward", "rotary", "swiglu",
+         "gated_delta_rule", "gated_delta_rule_backward",
          "swiglu_backward", "dora_norm", "hold",
          "cross_entropy",
          "cross_entropy_backward", "cross_entropy_in_place_backward"}

@@ -84,6 +84,39 @@ TEST(Cost, ScansWaitForProductsAndTraffic) {
               1e-9);
 }
 
+TEST(Cost, LoopsWaitForTheHostThatQueuesThem) {
+  Target target;
+  target.launchSeconds = 1e-6;
+  target.dispatchSeconds = 2e-5;
+  target.compute[DType::BF16] = {1e12, 0.5};
+  target.compute[DType::BF16].halfDepth = 64;
+  target.compute[DType::F32] = {1e11, 0.5};
+  target.memoryBytesPerSecond = 1e12;
+  Function function;
+  // Three chunks, the last one padded.
+  function.slots.push_back({DType::BF16, {1, 130, 68}, 0});
+  Instruction loop;
+  loop.op = "fused::gated_delta_rule";
+  Arg cast;
+  cast.kind = Arg::Kind::Bool;
+  cast.intValue = 1;
+  loop.args = {tensorArg(0), cast};
+  loop.results = {0};
+  loop.flops = 1e6;
+  loop.movedBytes = 1e6;
+  EXPECT_EQ(opKind(loop), OpKind::Loop);
+  EXPECT_NEAR(opSeconds(function, loop, target), (17 * 3 + 50) * 2e-5, 1e-12);
+  // Work that takes longer than the host: products of depth 64 attain half.
+  loop.flops = 1e9;
+  loop.movedBytes = 1e9;
+  EXPECT_NEAR(opSeconds(function, loop, target),
+              (17 * 3 + 50) * 1e-6 + 1e9 / 0.5e12 * 2 + 1e9 / 1e12, 1e-12);
+  loop.op = "fused::gated_delta_rule_backward";
+  loop.args[1].intValue = 0; // in fp32
+  EXPECT_NEAR(opSeconds(function, loop, target),
+              (31 * 3 + 75) * 1e-6 + 1e9 / 0.5e11 + 1e9 / 1e12, 1e-12);
+}
+
 TEST(Cost, ProductsGrowEfficientWithEachSize) {
   for (const char *name : {"a100-80gb", "h100-sxm-80gb", "b200", "mi300x"}) {
     const Target target = loaded(name);

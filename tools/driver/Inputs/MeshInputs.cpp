@@ -55,6 +55,13 @@ static void checkModel(const Setting<plan::Mesh> &mesh,
   const bool torchRing = executor == FrameworkKind::Fsdp2;
   if (!tree)
     return;
+  if (mesh->size("tp") > 1 &&
+      std::count(tree->blocks.begin(), tree->blocks.end(), "linear") > 0)
+    engine.report(
+        diagnosticAt(mesh, Severity::Error, notSupportedCode,
+                     "tensor parallelism of " + tree->architecture +
+                         " is not planned: it has layers of a gated delta rule",
+                     "leave tp_size at 1"));
   if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
     engine.report(
         diagnosticAt(mesh, Severity::Error, notSupportedCode,
