@@ -445,6 +445,17 @@ const Entry families[] = {
       false,
       true},
      &FamilyReader::qwen35},
+    {{"qwen3_5_moe_text",
+      "hidden_act",
+      "rms_norm_eps",
+      1e-6,
+      {},
+      true,
+      false,
+      true},
+     &FamilyReader::qwen35},
+    {{"qwen3_next", "hidden_act", "rms_norm_eps", 1e-6, {}, true, false, true},
+     &FamilyReader::qwen35},
     {{"seed_oss", "hidden_act", "rms_norm_eps", 1e-6, 1, true, false},
      &FamilyReader::seedOss},
     {{"smollm3", "hidden_act", "rms_norm_eps", 1e-6, 128004, true, false},
@@ -507,12 +518,10 @@ accel::huggingface::readDecoder(const std::string &modelType,
   if (json.failed())
     return std::nullopt;
   (reader.*entry.read)();
-  if (modelType == "falcon" || modelType == "deepseek_v3" ||
-      modelType.starts_with("glm4_moe") ||
-      modelType.starts_with("granitemoe") || modelType == "nemotron_h" ||
-      modelType == "gpt_oss" || modelType == "qwen3_5_text" ||
-      modelType == "qwen2_moe" ||
-      modelType == "olmoe")
+  if (entry.family.hybrid || modelType == "falcon" ||
+      modelType == "deepseek_v3" || modelType == "gpt_oss" ||
+      modelType == "qwen2_moe" || modelType == "olmoe" ||
+      modelType.starts_with("glm4_moe") || modelType.starts_with("granitemoe"))
     refuseZeroDeviation(json);
   std::optional<plan::DType> dtype = json.dtype();
   if (json.failed())

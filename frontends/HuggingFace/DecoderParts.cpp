@@ -68,7 +68,7 @@ std::string accel::huggingface::suffixOf(const DecoderLayerKind &kind) {
   switch (kind.blocks) {
   case DecoderLayerKind::Blocks::Both:
     if (kind.delta)
-      return kind.sparse ? ".linear.experts" : ".linear";
+      return ".linear";
     return kind.window ? ".window" : ".full";
   case DecoderLayerKind::Blocks::Attention:
     return ".attention";

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/EncoderConfig.h"
 #include "frontends/HuggingFace/ExpertFamilies.h"
 
 using namespace accel;
@@ -53,4 +54,26 @@ void ExpertFamilyReader::qwen35() {
   d.positionsOfMask = tree.modelType != "qwen3_next";
   rope({.defaultPartial = 0.25, .partialAllowed = true, .sections = true});
   delta();
+  deltaExperts();
+}
+
+void ExpertFamilyReader::deltaExperts() {
+  Mixture &m = d.mixture;
+  m.experts = size("experts");
+  std::vector<bool> sparse(d.kinds.size(), m.experts > 0);
+  // Of Qwen3.5 all layers have experts, and weights always sum to 1.
+  const bool next = tree.modelType == "qwen3_next";
+  if (next)
+    readSparseLayers(json, sparse);
+  for (size_t i = 0; i < d.kinds.size(); ++i)
+    d.kinds[i].sparse = sparse[i];
+  const bool any = hasExperts();
+  if (tree.modelType != "qwen3_5_text")
+    router(any);
+  if (!any)
+    return;
+  m.intermediateSize = size("expert_size");
+  m.activation = d.mlp.activation;
+  m.normalize = next ? json.flag("norm_topk_prob", true) : true;
+  shareExpert();
 }

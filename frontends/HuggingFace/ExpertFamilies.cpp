@@ -215,9 +215,14 @@ void ExpertFamilyReader::qwen2Moe() {
   if (!any)
     return;
   m.intermediateSize = size("expert_size");
-  m.sharedSize = size("shared_size");
   m.activation = d.mlp.activation;
   m.normalize = json.flag("norm_topk_prob", false);
+  shareExpert();
+}
+
+void ExpertFamilyReader::shareExpert() {
+  Mixture &m = d.mixture;
+  m.sharedSize = size("shared_size");
   d.sharedMlp = d.mlp;
   for (std::string *name :
        {&d.sharedMlp.path, &d.sharedMlp.gate, &d.sharedMlp.up,

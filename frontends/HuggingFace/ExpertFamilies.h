@@ -30,6 +30,10 @@ private:
   double scoreFactor();
   void latentAttention();
   void groupedMixture();
+  /// Experts of Qwen3-Next and Qwen3.5.
+  void deltaExperts();
+  /// The expert of all tokens, times a gate of each (Qwen2-MoE).
+  void shareExpert();
   /// Notes which layers have experts.
   bool hasExperts();
   void sigmoidRouter();

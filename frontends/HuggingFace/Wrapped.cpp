@@ -37,6 +37,7 @@ constexpr Wrapper wrappers[] = {
     {"qwen2_5_vl", "qwen2_5_vl_text", Stored::QwenVl, "visual", true},
     {"qwen2_vl", "qwen2_vl_text", Stored::QwenVl, "visual", true},
     {"qwen3_5", "qwen3_5_text", Stored::AsIs, "visual"},
+    {"qwen3_5_moe", "qwen3_5_moe_text", Stored::AsIs, "visual"},
     {"qwen3_vl", "qwen3_vl_text", Stored::AsIs, "visual"}};
 
 const Wrapper *find(const std::string &modelType) {

@@ -78,6 +78,19 @@ QWEN35 = {"architectures": ["Qwen3_5ForCausalLM"], "model_type": "qwen3_5_text",
           "tie_word_embeddings": False, "max_position_embeddings": 4096,
           "rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "mrope_interleaved": True,
                               "mrope_section": [3, 3, 2], "partial_rotary_factor": 0.25}}
+QWEN35_TOWER = {
+    "architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5",
+    "tie_word_embeddings": False,
+    "text_config": {**{k: v for k, v in QWEN35.items() if k != "architectures"},
+                    "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"]},
+    "vision_config": {"model_type": "qwen3_5_vision", "depth": 2, "num_heads": 4, "hidden_size": 128,
+                      "intermediate_size": 384, "out_hidden_size": 256, "num_position_embeddings": 64}}
+QWEN35_MOE = {
+    **QWEN35, "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text",
+    "num_hidden_layers": 2, "layer_types": ["linear_attention", "full_attention"],
+    "moe_intermediate_size": 128, "shared_expert_intermediate_size": 128, "num_experts": 8,
+    "num_experts_per_tok": 2}
+QWEN3_NEXT = {**QWEN35_MOE, "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next"}
 T5 = {**gpu_training_jobs.T5_BASE, "d_model": 256, "d_kv": 64, "d_ff": 768,
       "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4,
       "vocab_size": 4096}
@@ -111,6 +124,10 @@ JOBS = {
     "mistral-window-eager": job(MISTRAL, 512, 4, weights="bfloat16", attention="eager",
                                 gradient_checkpointing=True),
     "t5-amp": job(T5, 256, 4),
+    "qwen3-5-tower-bf16": job(QWEN35_TOWER, 256, 2, weights="bfloat16"),
+    "qwen3-5-moe-bf16": job(QWEN35_MOE, 256, 2, weights="bfloat16"),
+    "qwen3-next-bf16": job(QWEN3_NEXT, 256, 2, weights="bfloat16"),
+    "qwen3-next-lora": job(QWEN3_NEXT, 256, 2, weights="bfloat16", lora=(8, ATTENTION)),
     "qwen3-5-bf16": job(QWEN35, 1024, 2, weights="bfloat16"),
     "qwen3-5-amp": job(QWEN35, 1024, 2),
     "qwen3-5-bf16-ckpt": job(QWEN35, 1024, 2, weights="bfloat16", gradient_checkpointing=True),

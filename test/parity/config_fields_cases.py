@@ -88,6 +88,16 @@ BASES = {
     "qwen3_5_text": dict(DECODER, head_dim=8, layer_types=["linear_attention", "full_attention"],
                          linear_num_key_heads=2, linear_num_value_heads=4,
                          linear_key_head_dim=4, linear_value_head_dim=8),
+    "qwen3_5_moe_text": dict(
+        {k: v for k, v in DECODER.items() if k != "intermediate_size"}, head_dim=8,
+        layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
+        linear_num_value_heads=4, linear_key_head_dim=4, linear_value_head_dim=8, num_experts=4,
+        num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=20),
+    "qwen3_next": dict(
+        DECODER, head_dim=8, layer_types=["linear_attention", "full_attention"],
+        linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=4,
+        linear_value_head_dim=8, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12,
+        shared_expert_intermediate_size=20),
     "bert": ENCODER, "roberta": ENCODER,
     "bert classifier": ENCODER, "roberta classifier": ENCODER,
     "vit": dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
