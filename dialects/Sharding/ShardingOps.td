@@ -8,6 +8,7 @@
 
 include "dialects/Sharding/ShardingAttrs.td"
 include "dialects/Sharding/CollectiveOps.td"
+include "dialects/Sharding/UnitAttrs.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 

@@ -24,6 +24,7 @@ public:
     checkReference();
     checkPredictions();
     checkAttention();
+    checkModelKernels();
     checkReentrant();
     checkWaits();
     checkReleases();
@@ -135,6 +136,23 @@ private:
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
     refuse(script.fp8->has_value(), script.fp8, "fp8");
+  }
+
+  /// transformers takes the kernels of a package where it is installed, which
+  /// no file says.
+  void checkModelKernels() {
+    const huggingface::ModelConfig *config = inputs.model.config();
+    const auto *decoder =
+        config ? std::get_if<huggingface::DecoderConfig>(&config->family)
+               : nullptr;
+    if (decoder && decoder->decoder.delta.heads &&
+        inputs.executor != FrameworkKind::AccelRun)
+      report(
+          Severity::Note, "model-kernels", job().model.at, job().model.key,
+          "layers of a gated delta rule are planned as transformers computes "
+          "them without flash-linear-attention",
+          "where that package is installed, a step takes less memory and "
+          "time than is predicted");
   }
 
   void checkReentrant() {
