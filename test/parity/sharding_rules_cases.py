@@ -16,8 +16,10 @@ MUTANTS = 12  # calls on which a changed rule is tried
 
 # Not tried: nobody knows what they do, and they take whole operands; a rank
 # draws native_dropout's numbers for its own part. DoRA's two count what PEFT
-# holds, and no runtime executes them.
-WITHOUT = {"opaque", "opaque_backward", "native_dropout", "dora_norm", "hold"}
+# holds, and a gated delta rule stands for transformers' loop, which no mesh cuts
+# (decision 0049): no runtime executes them.
+WITHOUT = {"opaque", "opaque_backward", "native_dropout", "dora_norm", "hold",
+           "gated_delta_rule", "gated_delta_rule_backward"}
 
 
 def with_sizes(call, attrs):
