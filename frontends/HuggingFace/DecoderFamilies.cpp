@@ -126,14 +126,7 @@ struct FamilyReader : GptFamilyReader {
   }
 
   void granite() {
-    d.useLlamaNames();
-    d.embeddingFactor = json.number("embedding_multiplier", 1);
-    d.residualFactor = json.number("residual_multiplier", 1);
-    d.attention.scale = json.number("attention_multiplier", 1);
-    d.logitDivisor = json.number("logits_scaling", 1);
-    if (d.logitDivisor == 0)
-      json.error("logits_scaling", "'logits_scaling' must not be 0");
-    d.dropout.attention = dropout("attention_dropout");
+    graniteLayers();
     rope();
   }
 

@@ -23,8 +23,10 @@ struct ExpertFamilyReader : DecoderReader {
   void qwen2Moe();
   void qwen35();
 
+protected:
+  void graniteLayers(); // all of Granite's but its positions and experts
+
 private:
-  void graniteLayers();
   void graniteMixture();
   /// yarn_apply_mscale of modeling_deepseek_v3.py.
   double scoreFactor();

@@ -373,11 +373,13 @@ num_position_embeddings = 2304
 patch_size = 16
 count deepstack_visual_indexes = 3
 text hidden_act = gelu_pytorch_tanh
+deepstack := 1
 width := hidden_size
 nosplit $TextDecoderLayer $VisionBlock
 )",
                                                 qwenTower};
 
+/// Qwen3.5's tower is Qwen3-VL's without what gives inner layers' features.
 constexpr const char *qwen3VlTowerBody = R"(
 $VisionModel
   @auto
@@ -400,7 +402,7 @@ $VisionModel
     linear_fc1 Linear weight[merged,merged] bias[merged]
     act_fn GELU
     linear_fc2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
-  deepstack_merger_list ModuleList
+  deepstack_merger_list ModuleList ?deepstack
     [deepstack_visual_indexes] $VisionPatchMerger
       norm LayerNorm weight[merged] bias[merged]
       linear_fc1 Linear weight[merged,merged] bias[merged]
@@ -416,34 +418,12 @@ out_hidden_size = 3584
 num_position_embeddings = 2304
 patch_size = 16
 text hidden_act = gelu_pytorch_tanh
+deepstack := 0
+deepstack_visual_indexes := 0
 width := hidden_size
 nosplit $DecoderLayer $VisionBlock
 )",
                                                qwenTower};
-
-constexpr const char *qwen35TowerBody = R"(
-$VisionModel
-  @auto
-  @input patch_embed
-  patch_embed $VisionPatchEmbed
-    proj Conv3d weight[width,in_channels,temporal_patch_size,patch_size,patch_size] bias[width]
-  pos_embed Embedding weight[num_position_embeddings,width]
-  rotary_pos_emb $VisionRotaryEmbedding ~inv_freq[frequencies] ~original_inv_freq[frequencies]
-  blocks ModuleList
-    [depth] $VisionBlock
-      norm1 LayerNorm weight[width] bias[width]
-      norm2 LayerNorm weight[width] bias[width]
-      attn $VisionAttention =towerattention
-      mlp $VisionMLP
-        linear_fc1 Linear weight[intermediate_size,width] bias[intermediate_size]
-        linear_fc2 Linear weight[width,intermediate_size] bias[width]
-        act_fn !hidden_act
-  merger $VisionPatchMerger
-    norm LayerNorm weight[width] bias[width]
-    linear_fc1 Linear weight[merged,merged] bias[merged]
-    act_fn GELU
-    linear_fc2 Linear weight[out_hidden_size,merged] bias[out_hidden_size]
-)";
 
 const std::vector<const char *> qwen2Vl = {R"(
 whole_tied|tie_word_embeddings = 0
@@ -558,11 +538,11 @@ const std::vector<Family> wrapperFamilies = {
     {"qwen3_5_vision",
      "Qwen3_5",
      qwen35Tower,
-     {qwen35TowerBody, qwenTowerParts}},
+     {qwen3VlTowerBody, qwenTowerParts}},
     {"qwen3_5_moe_vision",
      "Qwen3_5Moe",
      qwen35Tower,
-     {qwen35TowerBody, qwenTowerParts}},
+     {qwen3VlTowerBody, qwenTowerParts}},
     {"qwen3_5", "Qwen3_5", qwen35, {wrappedHead, qwen35Body}},
     {"qwen3_5_moe", "Qwen3_5Moe", qwen35Moe, {wrappedHead, qwen35MoeBody}},
 };
