@@ -7,7 +7,7 @@
 
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
-#include "passes/StepModel/SegmentOrder.h"
+#include "passes/StepModel/StorageUses.h"
 #include "passes/StepModel/TensorExchanges.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Operands.h"
@@ -49,30 +49,8 @@ public:
 private:
   int base(int slot) const { return function.slots[slot].base; }
 
-  void findUses() {
-    const auto &list = function.instructions;
-    maker.assign(function.slots.size(), -1);
-    readers.assign(function.slots.size(), {});
-    parameter.assign(function.slots.size(), false);
-    for (int slot : function.params)
-      parameter[base(slot)] = true;
-    for (size_t i = 0; i < list.size(); ++i) {
-      const int position = static_cast<int>(i);
-      if (!graph.view[i])
-        for (int slot : list[i].results)
-          if (slot >= 0)
-            maker[slot] = position;
-      std::set<int> once;
-      forEachSlot(list[i], [&](int slot) { once.insert(base(slot)); });
-      if (!graph.view[i])
-        for (int root : once)
-          readers[root].push_back(position);
-    }
-  }
+  void findUses() { uses = StorageUses(graph); }
 
-  bool isMatmul(int i) const {
-    return !graph.view[i] && opKind(function.instructions[i]) == OpKind::Matmul;
-  }
   std::optional<plan::Exchange> exchangeAt(int i, std::string_view axis) const {
     const Instruction &instruction = function.instructions[i];
     if (!plan::isExchange(instruction))
@@ -93,13 +71,7 @@ private:
   /// Matmuls of linear layers; the router's stays in 16 bits.
   bool isLinear(int i) const {
     const std::string &where = function.instructions[i].where;
-    return isMatmul(i) && !where.ends_with(".gate");
-  }
-  bool readsParameter(int i) const {
-    bool reads = false;
-    forEachSlot(function.instructions[i],
-                [&](int slot) { reads |= parameter[base(slot)]; });
-    return reads;
+    return isMatmul(graph, i) && !where.ends_with(".gate");
   }
 
   void narrowOperands() {
@@ -109,18 +81,18 @@ private:
     for (int i = 0; i < static_cast<int>(function.instructions.size()); ++i) {
       if (!isLinear(i))
         continue;
-      if (graph.forward[i] || readsParameter(i)) {
+      if (graph.forward[i] || uses.readsParameter(graph, i)) {
         // A product with the weight: of the input, or of a gradient.
         for (const Arg &arg : function.instructions[i].args)
-          if (arg.kind == Arg::Kind::Tensor && !parameter[base(arg.slot)] &&
-              isWide(arg.slot))
+          if (arg.kind == Arg::Kind::Tensor &&
+              !uses.parameter[base(arg.slot)] && isWide(arg.slot))
             (graph.forward[i] ? inputs : gradients).insert(base(arg.slot));
       } else {
         weightGradients.push_back(i);
       }
     }
     for (int root : inputs)
-      if (readers[root].size() > 0)
+      if (uses.readers[root].size() > 0)
         quantiseInput(root, weightGradients);
     for (int root : gradients)
       addCast(root, /*isForward=*/false);
@@ -141,18 +113,18 @@ private:
   void quantiseInput(int root, const std::vector<int> &weightGradients) {
     std::set<int> tensors = {root};
     int source = root;
-    if (maker[root] >= 0 && gathers(maker[root])) {
-      const auto exchange = exchangeAt(maker[root], "tp");
+    if (uses.maker[root] >= 0 && gathers(uses.maker[root])) {
+      const auto exchange = exchangeAt(uses.maker[root], "tp");
       source = base(exchange->value);
       tensors.insert(source);
     }
     // What the backward gathers of it again.
-    for (int i : readers[source])
+    for (int i : uses.readers[source])
       if (!graph.forward[i] && gathers(i))
         tensors.insert(base(function.instructions[i].results.front()));
-    bool others = maker[source] < 0; // an input of the function
+    bool others = uses.maker[source] < 0; // an input of the function
     for (int tensor : tensors)
-      for (int i : readers[tensor]) {
+      for (int i : uses.readers[tensor]) {
         const bool product =
             isLinear(i) &&
             (graph.forward[i] ||
@@ -166,7 +138,7 @@ private:
         if (tensors.count(slot.base))
           slot.dtype = DType::U8;
       // LayerNormLinear writes 8 bits at once; Mamba's norm is mamba_ssm's.
-      const std::string &made = function.instructions[maker[source]].op;
+      const std::string &made = function.instructions[uses.maker[source]].op;
       const bool norm = made.find("norm") != std::string::npos &&
                         made != "megatron::group_norm";
       if (!norm)
@@ -258,7 +230,7 @@ private:
   /// of its results is kept. Returns its slot.
   int addCast(int root, bool isForward, bool keeps = false) {
     int at = -1;
-    for (int i : readers[root])
+    for (int i : uses.readers[root])
       if (graph.forward[i] == isForward && (isLinear(i) || gathers(i))) {
         at = i;
         break;
@@ -269,9 +241,10 @@ private:
     cast.op = "te::quantize";
     cast.where = function.instructions[at].where;
     cast.args = {plan::tensorArg(root)};
-    const bool epilogue = layers.fusedExperts && maker[root] >= 0 &&
-                          function.instructions[maker[root]].op.starts_with(
-                              "megatron::weighted_");
+    const bool epilogue =
+        layers.fusedExperts && uses.maker[root] >= 0 &&
+        function.instructions[uses.maker[root]].op.starts_with(
+            "megatron::weighted_");
     cast.movedBytes =
         epilogue ? 0
                  : plan::elementsOf(function.slots[root].shape) * castBytes();
@@ -328,9 +301,7 @@ private:
   plan::Function &function;
   const MegatronLayers layers;
   const Target *target;
-  std::vector<int> maker;                // by slot; of views none
-  std::vector<std::vector<int>> readers; // by storage; views are none
-  std::vector<bool> parameter;           // by storage
+  StorageUses uses;
   std::vector<std::pair<int, Instruction>> casts;
 };
 

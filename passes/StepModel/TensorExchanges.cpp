@@ -7,13 +7,12 @@
 
 #include "passes/Cost/ExchangeCost.h"
 #include "passes/Cost/OpCost.h"
-#include "passes/StepModel/SegmentOrder.h"
+#include "passes/StepModel/StorageUses.h"
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace accel {
 namespace {
@@ -64,26 +63,11 @@ private:
   int count() const { return static_cast<int>(function.instructions.size()); }
 
   void findUses() {
-    const auto &list = function.instructions;
-    maker.assign(function.slots.size(), -1);
-    readers.assign(function.slots.size(), {});
+    uses = StorageUses(graph);
     turned.assign(function.slots.size(), false);
-    parameter.assign(function.slots.size(), false);
-    for (int slot : function.params)
-      parameter[base(slot)] = true;
-    for (int i = 0; i < count(); ++i) {
-      if (graph.view[i]) {
-        noteTurned(list[i]);
-        continue;
-      }
-      for (int slot : list[i].results)
-        if (slot >= 0)
-          maker[slot] = i;
-      std::set<int> once;
-      forEachSlot(list[i], [&](int slot) { once.insert(base(slot)); });
-      for (int root : once)
-        readers[root].push_back(i);
-    }
+    for (int i = 0; i < count(); ++i)
+      if (graph.view[i])
+        noteTurned(function.instructions[i]);
   }
   /// Slots that are the transposes of their storages.
   void noteTurned(const Instruction &view) {
@@ -94,15 +78,6 @@ private:
     turned[view.results.front()] = turned[view.args.front().slot] != turns;
   }
 
-  bool isMatmul(int i) const {
-    return !graph.view[i] && opKind(function.instructions[i]) == OpKind::Matmul;
-  }
-  bool readsParameter(int i) const {
-    bool reads = false;
-    forEachSlot(function.instructions[i],
-                [&](int slot) { reads |= parameter[base(slot)]; });
-    return reads;
-  }
   /// A gather or scatter over tp; a sum too where whole collectives run beside
   /// matmuls.
   std::optional<plan::Exchange> exchangeAt(int i) const {
@@ -125,7 +100,7 @@ private:
     std::vector<double> waits = graph.waits;
     waits.resize(function.instructions.size(), -1);
     std::map<int, double> left; // seconds of a matmul that hide nothing yet
-    // Of exchanges in pieces the first or the last one waits.
+    // Chunked exchanges expose their first or last chunk.
     const auto pieces =
         static_cast<double>(std::max<int64_t>(1, graph.mesh.size("tp")));
     const double exposed =
@@ -170,14 +145,15 @@ private:
       return readersOf(i, base(exchange.result));
     if (how == TensorOverlap::UserBuffers)
       return makersOf(i, base(exchange.value));
-    const int made = maker[base(exchange.value)];
-    const bool alone =
-        made >= 0 && isMatmul(made) && graph.forward[made] == graph.forward[i];
+    const int made = uses.maker[base(exchange.value)];
+    const bool alone = made >= 0 && isMatmul(graph, made) &&
+                       graph.forward[made] == graph.forward[i];
     return alone ? std::vector<int>{made} : std::vector<int>();
   }
-  /// What a gather is for are weights' gradients, what a sum is of are inputs'
-  /// gradients; beside it runs the other one of the same layer, which reads the
-  /// same output's gradient.
+  /// An all-gather of the backward is read by the matmul of the weight's
+  /// gradient; an all-reduce or reduce-scatter sums what the matmul of the
+  /// input's gradient makes. Each overlaps with the other matmul of the same
+  /// linear layer, which reads the same gradient of the output.
   std::vector<int> besideGradients(int i,
                                    const plan::Exchange &exchange) const {
     const bool gathers = exchange.kind == ExchangeKind::AllGather;
@@ -186,15 +162,15 @@ private:
     std::vector<int> found;
     for (int matmul : own) {
       // A gathered output's gradient is read by both.
-      if (readsParameter(matmul) == gathers)
+      if (uses.readsParameter(graph, matmul) == gathers)
         return {};
       forEachSlot(function.instructions[matmul], [&](int slot) {
-        if (parameter[base(slot)] ||
+        if (uses.parameter[base(slot)] ||
             (gathers && base(slot) == base(exchange.result)))
           return;
-        for (int other : readers[base(slot)])
-          if (isMatmul(other) && !graph.forward[other] &&
-              readsParameter(other) == gathers)
+        for (int other : uses.readers[base(slot)])
+          if (isMatmul(graph, other) && !graph.forward[other] &&
+              uses.readsParameter(graph, other) == gathers)
             found.push_back(other);
       });
     }
@@ -202,8 +178,8 @@ private:
   }
   std::vector<int> readersOf(int i, int root) const {
     std::vector<int> found;
-    for (int reader : readers[root]) {
-      if (!isMatmul(reader) || graph.forward[reader] != graph.forward[i])
+    for (int reader : uses.readers[root]) {
+      if (!isMatmul(graph, reader) || graph.forward[reader] != graph.forward[i])
         continue;
       const Arg &leftOperand = function.instructions[reader].args.front();
       if (how != TensorOverlap::SymmetricMemory ||
@@ -216,11 +192,11 @@ private:
   std::vector<int> makersOf(int i, int root) const {
     std::vector<int> found, open = {root};
     while (!open.empty()) {
-      const int made = maker[open.back()];
+      const int made = uses.maker[open.back()];
       open.pop_back();
       if (made < 0 || graph.forward[made] != graph.forward[i])
         continue;
-      if (isMatmul(made))
+      if (isMatmul(graph, made))
         found.push_back(made);
       else if (function.instructions[made].op.starts_with("aten::add"))
         forEachSlot(function.instructions[made],
@@ -292,10 +268,8 @@ private:
   plan::Function &function;
   const TensorOverlap how;
   const Target *target;
-  std::vector<int> maker;                // by slot; of views none
-  std::vector<std::vector<int>> readers; // by storage; views are none
-  std::vector<bool> turned;              // by slot
-  std::vector<bool> parameter;           // by storage
+  StorageUses uses;
+  std::vector<bool> turned; // by slot
 };
 
 } // namespace

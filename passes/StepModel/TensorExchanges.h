@@ -10,11 +10,11 @@
 // a scatter (all_gather_tensor and reduce_scatter_tensor of
 // torch/distributed/_functional_collectives.py).
 //
-// An exchange may run beside matmuls: whole, beside those of a backward that do
-// not need it; or in pieces, as many as there are ranks, beside those that do:
-// Transformer Engine's userbuffers (tp_comm_overlap), or asynchronous tensor
-// parallelism (torch/_inductor/fx_passes/micro_pipeline_tp.py,
-// torch/distributed/_symmetric_memory/__init__.py).
+// An exchange over tp may overlap with matmuls: as one collective, with matmuls
+// of the backward that do not depend on it; or in one chunk per rank, with
+// those that do, by Transformer Engine's userbuffers (tp_comm_overlap) or by
+// asynchronous tensor parallelism (torch/_inductor/fx_passes/
+// micro_pipeline_tp.py, torch/distributed/_symmetric_memory/__init__.py).
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_STEPMODEL_TENSOREXCHANGES_H
