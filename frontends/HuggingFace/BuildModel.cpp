@@ -80,7 +80,7 @@ static bool checkSizes(const ModelConfig &config, const BuildOptions &options,
                           std::to_string(rows) + " positions");
     return false;
   }
-  if (const auto *decoder = std::get_if<DecoderConfig>(&config.family);
+  if (const DecoderConfig *decoder = decoderOf(&config);
       decoder && options.hasDocuments() &&
       (decoder->decoder.mamba.heads || decoder->decoder.delta.heads)) {
     const bool mamba = decoder->decoder.mamba.heads != 0;

@@ -26,7 +26,7 @@ int64_t ModelConfig::maxPositions() const {
       std::visit([](const auto &c) { return c.maxPositions; }, family);
   if (const auto *c = std::get_if<LlamaConfig>(&family))
     return c->rope.reach(most);
-  if (const auto *c = std::get_if<DecoderConfig>(&family))
+  if (const DecoderConfig *c = decoderOf(this))
     for (const Rope &rope : c->decoder.ropes)
       most = rope.reach(most);
   return most;
@@ -36,6 +36,14 @@ int64_t ModelConfig::defaultLength() const {
 }
 std::optional<plan::DType> ModelConfig::dtype() const {
   return std::visit([](const auto &c) { return c.dtype; }, family);
+}
+bool ModelConfig::hasDeltaRule() const {
+  const DecoderConfig *config = decoderOf(this);
+  return config && config->decoder.delta.heads != 0;
+}
+
+const DecoderConfig *accel::huggingface::decoderOf(const ModelConfig *config) {
+  return config ? std::get_if<DecoderConfig>(&config->family) : nullptr;
 }
 
 std::vector<std::string> accel::huggingface::supportedModelTypes() {

@@ -33,7 +33,13 @@ struct ModelConfig {
   int64_t defaultLength() const;
   /// Dtype of the checkpoint, if config.json tells.
   std::optional<plan::DType> dtype() const;
+  /// Whether layers compute a gated delta rule (Qwen3-Next, Qwen3.5).
+  bool hasDeltaRule() const;
 };
+
+/// The decoder that `config` describes; null where `config` is null or of a
+/// family with a description of its own.
+const DecoderConfig *decoderOf(const ModelConfig *config);
 
 /// Reads `path`, a config.json or a folder that holds one, by its model_type.
 /// Reports to `diagnostics` and returns nothing where the file is missing or

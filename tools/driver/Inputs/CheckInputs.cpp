@@ -142,10 +142,7 @@ private:
   /// no file says.
   void checkModelKernels() {
     const huggingface::ModelConfig *config = inputs.model.config();
-    const auto *decoder =
-        config ? std::get_if<huggingface::DecoderConfig>(&config->family)
-               : nullptr;
-    if (decoder && decoder->decoder.delta.heads &&
+    if (config && config->hasDeltaRule() &&
         inputs.executor != FrameworkKind::AccelRun)
       report(
           Severity::Note, "model-kernels", job().model.at, job().model.key,

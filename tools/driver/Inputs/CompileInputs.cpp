@@ -122,9 +122,7 @@ static std::string whyNot(const PlanInputs &inputs) {
     return "what a compiled layer saves beside quantised weights";
   if (!inputs.model.config())
     return "what a compiled .pt2 saves";
-  if (const auto *decoder = std::get_if<huggingface::DecoderConfig>(
-          &inputs.model.config()->family);
-      decoder && decoder->decoder.delta.heads)
+  if (inputs.model.config()->hasDeltaRule())
     return "what a compiled gated delta rule saves";
   return "";
 }

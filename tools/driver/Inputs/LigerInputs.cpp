@@ -33,12 +33,9 @@ bool hasLigerKernels(const PlanInputs &inputs) {
 void checkLiger(PlanInputs &inputs, DiagnosticEngine &engine) {
   Setting<bool> &asked = inputs.job.script.fusedLoss;
   const huggingface::ModelConfig *config = inputs.model.config();
-  const auto *decoder =
-      config ? std::get_if<huggingface::DecoderConfig>(&config->family)
-             : nullptr;
   // It has kernels for them, some of which replace modules that plans do not
   // know in that form.
-  if (*asked && decoder && decoder->decoder.delta.heads) {
+  if (*asked && config && config->hasDeltaRule()) {
     engine.report(diagnosticAt(asked, Severity::Error, notSupportedCode,
                                "what Liger Kernel computes of models of type "
                                "'" +

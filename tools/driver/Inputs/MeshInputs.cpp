@@ -203,8 +203,7 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
   if (!config)
     return refuse("of a .pt2", "plan from config.json");
   const auto *llama = std::get_if<huggingface::LlamaConfig>(&config->family);
-  const auto *decoder =
-      std::get_if<huggingface::DecoderConfig>(&config->family);
+  const huggingface::DecoderConfig *decoder = huggingface::decoderOf(config);
   const int64_t experts = llama     ? llama->mixture.experts
                           : decoder ? decoder->decoder.mixture.experts
                                     : 0,

@@ -43,9 +43,7 @@ std::string imagesProblem(const PlanInputs &inputs,
 }
 
 const huggingface::Tower *towerOf(const huggingface::ModelConfig *config) {
-  const auto *decoder =
-      config ? std::get_if<huggingface::DecoderConfig>(&config->family)
-             : nullptr;
+  const huggingface::DecoderConfig *decoder = huggingface::decoderOf(config);
   return decoder && decoder->tower ? &*decoder->tower : nullptr;
 }
 
