@@ -61,10 +61,18 @@ private:
   };
 
   int base(int slot) const { return function.slots[slot].base; }
+  /// The whole segment is a reentrant checkpoint: its backward is a function
+  /// of Python, which repeats all of the forward and has what that returns, and
+  /// the gradients that it is given, until it returns itself
+  /// (torch/utils/checkpoint.py, CheckpointFunction.backward).
+  bool isReentrant() const {
+    return mode == EagerMode::Full && graph.reentrantCheckpoints;
+  }
 
   void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
     const auto count = static_cast<int>(storages.size());
-    if (namesSecond && storage < count && graph.holds(storage) &&
+    if (namesSecond && storage < count &&
+        (graph.holds(storage) || (isReentrant() && storages[storage].output)) &&
         (kind == StorageEvent::Kind::Allocate ||
          kind == StorageEvent::Kind::Free))
       storage += count + 2;
@@ -123,8 +131,7 @@ private:
   /// A node has it in an attribute (heldByNodes), which goes with the graph;
   /// nodes of a forward that a checkpoint repeats go when that ends.
   bool staysInNode(int root) const {
-    return (mode == EagerMode::None ||
-            (mode == EagerMode::Full && graph.reentrantCheckpoints)) &&
+    return (mode == EagerMode::None || isReentrant()) &&
            graph.heldByNodes.contains(root) && storages[root].madeInForward &&
            !storages[root].output;
   }
@@ -310,11 +317,13 @@ private:
     recompute(level, child);
   }
 
-  /// The forward again, up to the last value that autograd saves: all of it,
-  /// or that of one child.
+  /// The forward again, of one child or of all, up to the last value that
+  /// autograd saves; a reentrant checkpoint stops nowhere.
   void recompute(Level &level, int child) {
     freed.assign(storages.size(), false);
-    int last = lastSaved;
+    int last = isReentrant()
+                   ? static_cast<int>(function.instructions.size()) - 1
+                   : lastSaved;
     auto isPart = [&](int i) {
       return graph.forward[i] && (child == allOfIt || graph.child[i] == child);
     };
@@ -343,7 +352,7 @@ private:
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
         const int root = static_cast<int>(&storage - storages.data());
         return storage.saved() || kept[storage.producer] || isHeld(root) ||
-               staysInNode(root) ||
+               staysInNode(root) || (isReentrant() && storage.output) ||
                (child != allOfIt && !isPart(storage.producer));
       });
     }
@@ -354,7 +363,8 @@ private:
         continue;
       const int root = static_cast<int>(&storage - storages.data());
       if (child != allOfIt ? childHas[root] || held[root]
-                           : storage.saved() || staysInNode(root))
+                           : storage.saved() || staysInNode(root) ||
+                                 (isReentrant() && storage.output))
         continue;
       const bool exists = kept[storage.producer]
                               ? !storage.output
@@ -440,6 +450,8 @@ private:
     }
     if (inLoss)
       emit(StorageEvent::Kind::LossEnd, -1);
+    if (isReentrant())
+      freeFrame(level);
     namesSecond = false;
     for (int root : graph.heldByNodes)
       if (staysInNode(root) || (mode == EagerMode::Full && graph.holds(root) &&
@@ -448,6 +460,21 @@ private:
         emit(StorageEvent::Kind::Free, root);
       }
     noteGradients(alias);
+  }
+
+  /// A reentrant checkpoint returns.
+  void freeFrame(Level &level) {
+    for (size_t i = 0; i < storages.size(); ++i) {
+      const Storage &storage = storages[i];
+      const bool result = storage.owner == Owner::Own && storage.output &&
+                          storage.madeInForward;
+      const bool given =
+          storage.owner == Owner::Tangent && !storage.inputGradient;
+      if (!result && !given)
+        continue;
+      level.bytes -= storage.bytes;
+      emitPending(static_cast<int>(i));
+    }
   }
 
   void emitPending(int root) {
@@ -527,6 +554,7 @@ private:
     const int root = alias[base(instr.args[0].slot)];
     const Storage &storage = storages[root];
     const bool dies = storage.lastBackward == rank[i] &&
+                      !(isReentrant() && storage.owner == Owner::Tangent) &&
                       !storage.inputGradient && !storage.parameterGradient;
     return dies && storage.bytes == storages[instr.results[0]].bytes ? root
                                                                      : -1;
@@ -541,7 +569,8 @@ private:
       if (storage.owner == Owner::Parameter || heldByCaller(storage) ||
           storage.inputGradient || storage.parameterGradient ||
           storage.lastBackward > rank[i] || storage.output || finished[root] ||
-          staysInNode(root))
+          staysInNode(root) ||
+          (isReentrant() && storage.owner == Owner::Tangent))
         return;
       finished[root] = true;
       const bool inside = storage.owner == Owner::Own &&
