@@ -109,6 +109,9 @@ private:
                               ? Candidate::Loading::ByUnit
                               : Candidate::Loading::ByParameter;
     candidate.reentrantCheckpoints = script.reentrant;
+    // Models checkpointed `decoder_layer.__call__`; layers checkpoint their own
+    // forward since (GradientCheckpointingLayer).
+    candidate.checkpointsUnits = !atLeast(script.transformers, "4.52");
     PreferenceStep &preference = candidate.preference;
     if (script.reference == "second")
       preference.reference = PreferenceStep::Reference::Second;

@@ -203,9 +203,10 @@ protected:
     if (!engine.hasPending())
       start(u);
     engine.wait(engine.pop(), Cause::Gather);
-    const std::vector<int> &order = layout.gatherOrder;
+    // What is prefetched next began its forward next, or ended it before.
+    const std::vector<int> &order = forward ? begun : layout.gatherOrder;
     for (int i = static_cast<int>(engine.pending()) + 1; i <= depth; ++i) {
-      const int next = forward ? position[u] + i : position[u] - i;
+      const int next = forward ? placeBegun[u] + i : position[u] - i;
       if (next < 0 || next >= static_cast<int>(order.size()) ||
           ((!forward || reference) && staysGathered(order[next])))
         return;
@@ -222,9 +223,18 @@ protected:
   }
 
   void placeUnits() {
+    begun.clear();
+    for (bool root : {true, false})
+      for (const std::vector<int> &units : layout.opens)
+        for (int u : units)
+          if ((u == candidate.rootUnit) == root)
+            begun.push_back(u);
     position.assign(layout.units.size(), -1);
-    for (size_t i = 0; i < layout.gatherOrder.size(); ++i)
+    placeBegun = position;
+    for (size_t i = 0; i < begun.size(); ++i) {
+      placeBegun[begun[i]] = static_cast<int>(i);
       position[layout.gatherOrder[i]] = static_cast<int>(i);
+    }
   }
 
   void beginForward() override {
@@ -272,9 +282,10 @@ protected:
   void beforeBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c)
       for (size_t i = layout.closes[c].size(); i-- > 0;)
-        if (const int u = layout.closes[c][i]; candidate.reshardAfterForward[u])
-          gather(u, false, candidate.backwardPrefetch);
-        else if (u == candidate.rootUnit && sharded())
+        if (const int u = layout.closes[c][i];
+            u != candidate.rootUnit || candidate.reshardAfterForward[u])
+          gatherAgain(u, /*inner=*/false);
+        else if (sharded())
           prefetchOfRoot();
   }
 
@@ -294,8 +305,17 @@ protected:
       if (order[i] != candidate.rootUnit && !staysGathered(order[i]))
         return start(order[i]);
   }
+  /// A unit inside of another one is gathered where the backward of its own
+  /// module begins. The first of a layer's is the last to come, and it is the
+  /// one that prefetches the layer below.
+  void gatherAgain(int u, bool inner) {
+    if (candidate.reshardAfterForward[u] && layout.isInner(u) == inner)
+      gather(u, false, candidate.backwardPrefetch);
+  }
   void afterBackward(const Block &block) override {
     for (int c = block.end - 1; c >= block.begin; --c) {
+      for (size_t i = layout.closes[c].size(); i-- > 0;)
+        gatherAgain(layout.closes[c][i], /*inner=*/true);
       for (int u : layout.opens[c])
         if (u != candidate.rootUnit)
           postBackward(u);
@@ -306,11 +326,14 @@ protected:
   /// A unit without trained parameters reshards by a hook on its inputs, and
   /// the hook holds them (torch/autograd/graph.py, register_multi_grad_hook:
   /// the closure has their gradient accumulators, which have the leaves). Of a
-  /// layer that is checkpointed reentrantly the input is a leaf with a
+  /// layer that a reentrant checkpoint calls the input is a leaf with a
   /// gradient: both stay until the end of the backward, where FSDP removes the
   /// hooks (_finalize_params).
+  bool leafInputs() const {
+    return candidate.reentrantCheckpoints && candidate.checkpointsUnits;
+  }
   bool hooksLeaves(int call) const {
-    if (!candidate.reentrantCheckpoints || layout.variant(call).name != "full")
+    if (!leafInputs() || layout.variant(call).name != "full")
       return false;
     for (int u : layout.opens[call])
       if (u != candidate.rootUnit && layout.units[u].trainablePadded == 0)
@@ -332,9 +355,7 @@ protected:
         keep(model.values[model.calls[call].inputs[i]].bytes);
   }
   /// What hooks hold is counted call by call.
-  bool foldsBackward() const override {
-    return !candidate.reentrantCheckpoints;
-  }
+  bool foldsBackward() const override { return !leafInputs(); }
 
   void postBackward(int u) {
     const Flat &flat = flats[u];
@@ -390,7 +411,9 @@ protected:
 
   static constexpr int freedBefore = 2;
   std::vector<Flat> flats;
-  std::vector<int> position;
+  std::vector<int> position;   // by unit, in gatherOrder
+  std::vector<int> begun;      // units by the beginning of their forward
+  std::vector<int> placeBegun; // by unit, in `begun`
   std::vector<int64_t> hooked; // tensors that hooks keep, in bytes
 };
 

@@ -189,6 +189,8 @@ struct Candidate {
   /// Checkpointed layers are reentrant (torch.utils.checkpoint with
   /// use_reentrant=True).
   bool reentrantCheckpoints = false;
+  /// A checkpoint calls the module that shards, rather than being called by it.
+  bool checkpointsUnits = false;
   bool compiled = false; // torch.compile: pointwise operators are fused
   /// All of the model, not each layer by itself.
   bool compiledWhole = false;

@@ -346,6 +346,20 @@ void StepLayout::findLifetimes() {
   }
 }
 
+bool StepLayout::isInner(int u) const {
+  const UnitSizes &unit = units[u];
+  if (isApart(unit))
+    return true;
+  // Of an adapter's matrices FSDP1 makes units of their own, as a flat
+  // parameter is trained or frozen as a whole.
+  return candidate->executor == FrameworkKind::Fsdp1 &&
+         unit.firstCall == unit.lastCall && unit.trainablePadded > 0 &&
+         std::ranges::any_of(opens[unit.firstCall], [&](int other) {
+           return other != candidate->rootUnit &&
+                  units[other].trainablePadded == 0;
+         });
+}
+
 void StepLayout::findBlocks() {
   const int count = static_cast<int>(model.calls.size());
   opens.resize(count);
@@ -364,16 +378,16 @@ void StepLayout::findBlocks() {
     longLived[u] = root || unit.lastCall - unit.firstCall >= 64 ||
                    2 * (unit.lastCall - unit.firstCall + 1) > count;
     opens[unit.firstCall].push_back(static_cast<int>(u));
-    std::vector<int> &last = closes[unit.lastCall];
-    last.insert(isApart(unit) ? last.begin() : last.end(), static_cast<int>(u));
+    closes[unit.lastCall].push_back(static_cast<int>(u));
     if (root)
       gatherOrder.push_back(static_cast<int>(u));
   }
   for (int c = 0; c < count; ++c) {
     // As torch notes them, when a module's forward has ended.
-    for (bool apart : {true, false})
+    std::ranges::stable_partition(closes[c], [&](int u) { return isInner(u); });
+    for (bool inner : {true, false})
       for (int u : opens[c])
-        if (u != candidate->rootUnit && isApart(units[u]) == apart)
+        if (u != candidate->rootUnit && isInner(u) == inner)
           gatherOrder.push_back(u);
   }
   blocks.clear();

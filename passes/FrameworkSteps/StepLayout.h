@@ -199,6 +199,9 @@ public:
     return candidate->executor == FrameworkKind::Fsdp2 && parameter.expert;
   }
   static bool isApart(const UnitSizes &unit) { return unit.apart; }
+  /// The unit's module lies in that of another one, and ends its forward
+  /// first; after `opens` are known.
+  bool isInner(int u) const;
   /// A call reads it; others get no gradient (a tower without images).
   bool isRead(int parameter) const { return firstUser[parameter] >= 0; }
   /// Who gathers and reduces this parameter.
