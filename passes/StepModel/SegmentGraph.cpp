@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace accel {
 
@@ -109,7 +110,7 @@ private:
     if (mode == EagerMode::Pointwise)
       kept = graph.pointwiseKeeps;
     if (mode == EagerMode::Children)
-      decideHeld();
+      std::tie(held, childHas) = valuesOfChildren(graph, storages);
     lastSaved = -1;
     for (int root = 0; root < static_cast<int>(storages.size()); ++root)
       if (storages[root].saved() || staysInNode(root))
@@ -137,41 +138,11 @@ private:
   }
 
   bool isDiscarded(const Storage &storage) const {
-    if (mode != EagerMode::Children || !storage.madeInForward ||
-        storage.producer < 0)
-      return false;
-    const int child = graph.child[storage.producer];
-    return child >= 0 && size_t(child) < graph.discards.size() &&
-           graph.discards[child];
+    return mode == EagerMode::Children && accel::isDiscarded(graph, storage);
   }
 
   bool isHeld(int root) const {
     return mode == EagerMode::Children && held[root];
-  }
-
-  /// What crosses the boundary of a child stays: its arguments, which it is
-  /// recomputed from, and what derivatives outside of it read.
-  void decideHeld() {
-    held.assign(storages.size(), false);
-    childHas.assign(storages.size(), false);
-    for (size_t i = 0; i < function.instructions.size(); ++i)
-      forEachSlot(function.instructions[i], [&](int slot) {
-        const int root = base(slot);
-        const Storage &storage = storages[root];
-        const int child = graph.child[i];
-        if (storage.owner == Owner::Input)
-          held[root] = held[root] || child >= 0 || !graph.forward[i];
-        if (storage.owner != Owner::Own || !storage.madeInForward)
-          return;
-        const int from = graph.child[storage.producer];
-        const bool outside = child >= 0 ? child != from : !graph.forward[i];
-        if (outside && isDiscarded(storage) && !storage.output)
-          childHas[root] = true;
-        else if (outside)
-          held[root] = true;
-        if (!graph.forward[i] && child >= 0 && child == from)
-          childHas[root] = true;
-      });
   }
 
   void measureSaved() {

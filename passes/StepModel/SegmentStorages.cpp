@@ -189,4 +189,38 @@ FrameValues frameValues(const SegmentGraph &graph,
   return result;
 }
 
+bool isDiscarded(const SegmentGraph &graph, const Storage &storage) {
+  if (!storage.madeInForward || storage.producer < 0)
+    return false;
+  const int child = graph.child[storage.producer];
+  return child >= 0 && size_t(child) < graph.discards.size() &&
+         graph.discards[child];
+}
+
+std::pair<std::vector<bool>, std::vector<bool>>
+valuesOfChildren(const SegmentGraph &graph,
+                 const std::vector<Storage> &storages) {
+  const plan::Function &function = graph.function;
+  std::vector<bool> held(storages.size(), false), own = held;
+  for (size_t i = 0; i < function.instructions.size(); ++i)
+    forEachSlot(function.instructions[i], [&](int slot) {
+      const int root = function.slots[slot].base;
+      const Storage &storage = storages[root];
+      const int child = graph.child[i];
+      if (storage.owner == Owner::Input)
+        held[root] = held[root] || child >= 0 || !graph.forward[i];
+      if (storage.owner != Owner::Own || !storage.madeInForward)
+        return;
+      const int from = graph.child[storage.producer];
+      const bool outside = child >= 0 ? child != from : !graph.forward[i];
+      if (outside && isDiscarded(graph, storage) && !storage.output)
+        own[root] = true;
+      else if (outside)
+        held[root] = true;
+      if (!graph.forward[i] && child >= 0 && child == from)
+        own[root] = true;
+    });
+  return {held, own};
+}
+
 } // namespace accel

@@ -39,6 +39,17 @@ std::vector<Storage> storagesOf(const SegmentGraph &graph);
 bool unpacksSaved(const SegmentGraph &graph,
                   const std::vector<Storage> &storages, int i);
 
+/// A child that discards what it gives makes it (SegmentGraph::discards).
+bool isDiscarded(const SegmentGraph &graph, const Storage &storage);
+
+/// By storage, where each child is a checkpoint of its own: it crosses the
+/// boundary of a child and stays, as the arguments that a child is recomputed
+/// from, and what derivatives outside of it read; and whether its own child's
+/// backward reads it.
+std::pair<std::vector<bool>, std::vector<bool>>
+valuesOfChildren(const SegmentGraph &graph,
+                 const std::vector<Storage> &storages);
+
 /// What Python's frames hold in the forward of a segment with the loss.
 struct FrameValues {
   /// By storage: the frames of the model's forward and of its loss function
