@@ -323,15 +323,16 @@ protected:
     }
   }
 
+  /// Inputs of checkpointed layers are leaves for the units that shard them.
+  bool leafInputs() const {
+    return candidate.reentrantCheckpoints && candidate.checkpointsUnits;
+  }
   /// A unit without trained parameters reshards by a hook on its inputs, and
   /// the hook holds them (torch/autograd/graph.py, register_multi_grad_hook:
   /// the closure has their gradient accumulators, which have the leaves). Of a
   /// layer that a reentrant checkpoint calls the input is a leaf with a
   /// gradient: both stay until the end of the backward, where FSDP removes the
   /// hooks (_finalize_params).
-  bool leafInputs() const {
-    return candidate.reentrantCheckpoints && candidate.checkpointsUnits;
-  }
   bool hooksLeaves(int call) const {
     if (!leafInputs() || layout.variant(call).name != "full")
       return false;

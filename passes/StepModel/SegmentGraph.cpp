@@ -69,11 +69,16 @@ private:
   bool isReentrant() const {
     return mode == EagerMode::Full && graph.reentrantCheckpoints;
   }
+  /// That function has it until it returns.
+  bool inFrame(const Storage &storage) const {
+    return isReentrant() && (storage.owner == Owner::Tangent ||
+                             (storage.owner == Owner::Own && storage.output));
+  }
 
   void emit(StorageEvent::Kind kind, int storage, int64_t bytes = 0) {
     const auto count = static_cast<int>(storages.size());
     if (namesSecond && storage < count &&
-        (graph.holds(storage) || (isReentrant() && storages[storage].output)) &&
+        (graph.holds(storage) || inFrame(storages[storage])) &&
         (kind == StorageEvent::Kind::Allocate ||
          kind == StorageEvent::Kind::Free))
       storage += count + 2;
@@ -323,7 +328,7 @@ private:
       freeAfterForward(i, level.bytes, [&](const Storage &storage) {
         const int root = static_cast<int>(&storage - storages.data());
         return storage.saved() || kept[storage.producer] || isHeld(root) ||
-               staysInNode(root) || (isReentrant() && storage.output) ||
+               staysInNode(root) || inFrame(storage) ||
                (child != allOfIt && !isPart(storage.producer));
       });
     }
@@ -333,9 +338,9 @@ private:
           !isPart(storage.producer))
         continue;
       const int root = static_cast<int>(&storage - storages.data());
-      if (child != allOfIt ? childHas[root] || held[root]
-                           : storage.saved() || staysInNode(root) ||
-                                 (isReentrant() && storage.output))
+      if (child != allOfIt
+              ? childHas[root] || held[root]
+              : storage.saved() || staysInNode(root) || inFrame(storage))
         continue;
       const bool exists = kept[storage.producer]
                               ? !storage.output
@@ -421,8 +426,7 @@ private:
     }
     if (inLoss)
       emit(StorageEvent::Kind::LossEnd, -1);
-    if (isReentrant())
-      freeFrame(level);
+    freeFrame(level);
     namesSecond = false;
     for (int root : graph.heldByNodes)
       if (staysInNode(root) || (mode == EagerMode::Full && graph.holds(root) &&
@@ -437,11 +441,7 @@ private:
   void freeFrame(Level &level) {
     for (size_t i = 0; i < storages.size(); ++i) {
       const Storage &storage = storages[i];
-      const bool result = storage.owner == Owner::Own && storage.output &&
-                          storage.madeInForward;
-      const bool given =
-          storage.owner == Owner::Tangent && !storage.inputGradient;
-      if (!result && !given)
+      if (!inFrame(storage) || storage.inputGradient)
         continue;
       level.bytes -= storage.bytes;
       emitPending(static_cast<int>(i));
@@ -524,8 +524,7 @@ private:
     const Instruction &instr = function.instructions[i];
     const int root = alias[base(instr.args[0].slot)];
     const Storage &storage = storages[root];
-    const bool dies = storage.lastBackward == rank[i] &&
-                      !(isReentrant() && storage.owner == Owner::Tangent) &&
+    const bool dies = storage.lastBackward == rank[i] && !inFrame(storage) &&
                       !storage.inputGradient && !storage.parameterGradient;
     return dies && storage.bytes == storages[instr.results[0]].bytes ? root
                                                                      : -1;
@@ -540,8 +539,7 @@ private:
       if (storage.owner == Owner::Parameter || heldByCaller(storage) ||
           storage.inputGradient || storage.parameterGradient ||
           storage.lastBackward > rank[i] || storage.output || finished[root] ||
-          staysInNode(root) ||
-          (isReentrant() && storage.owner == Owner::Tangent))
+          staysInNode(root) || inFrame(storage))
         return;
       finished[root] = true;
       const bool inside = storage.owner == Owner::Own &&
