@@ -126,6 +126,9 @@ struct ScriptSettings {
   Setting<int64_t> lossChunkRows;
   Setting<std::optional<AttentionKernel>> attention;
   Setting<std::optional<int64_t>> ddpBucketBytes;
+  /// DDP looks for parameters that a forward did not use; nothing: Trainer
+  /// decides by its model.
+  Setting<std::optional<bool>> findsUnusedParameters;
   /// Gradients are reduced in every micro-batch.
   Setting<bool> syncEachBatch;
   /// Outside the steps: sequences on a device in evaluation, where there is

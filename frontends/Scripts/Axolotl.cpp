@@ -45,14 +45,17 @@ void SettingsReader::translateAxolotl() {
                          says(bf16, "auto") || says(bf16, "full");
   const bool brain = automatic || isOn(bf16);
   if (const Given *place = bf16 ? bf16 : given("model_name_or_path")) {
+    Given named = *place;
+    named.written = "bf16"; // also where the file leaves it out
     stand("bf16", nodes.boolean(place->file, place->value->range, brain),
-          *place);
+          named);
     const char *dtype =
         brain || isOn(bfloat) ? "bfloat16"
         : isOn(fp16) || isOn(given("float16")) || isOn(given("load_in_8bit"))
             ? "float16"
             : "float32";
-    stand("dtype", nodes.text(place->file, place->value->range, dtype), *place);
+    named.written = "torch_dtype"; // cfg.torch_dtype
+    stand("dtype", nodes.text(place->file, place->value->range, dtype), named);
   }
   if (const Given *tf32 = given("tf32"); says(tf32, "auto"))
     stand("tf32", nodes.boolean(tf32->file, tf32->value->range, false), *tf32);

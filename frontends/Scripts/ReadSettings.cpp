@@ -255,69 +255,6 @@ void SettingsReader::readOptimizer() {
   take(settings.maxGradNorm, "max_grad_norm");
 }
 
-void SettingsReader::readCheckpointing() {
-  // The new name goes before its deprecated alias.
-  const char *name = "activation_checkpointing";
-  const char *former = "gradient_checkpointing";
-  const Given *now = given(name), *before = given(former);
-  if (now && now->value->isNull())
-    now = nullptr;
-  const std::string counts = now ? name : former;
-  bool asked = truth(counts);
-  if (!now && !before && checkpointsByDefault)
-    asked = *checkpointsByDefault;
-  if (before && !now && recipe.reader() == Reader::Trainer && before->info &&
-      isAtLeast(recipe.versions().transformers, "5.23"))
-    note("former-argument", former,
-         "gradient_checkpointing is a deprecated name in transformers 5.23",
-         "write activation_checkpointing");
-  if (asked || now || before)
-    set(settings.layerCheckpointing, asked, counts, asked ? "true" : "false");
-  if (!asked)
-    return;
-  // transformers' default before release 5, and LLaMA-Factory's.
-  bool reentrant = !isAtLeast(recipe.versions().transformers, "5.0") ||
-                   truth("use_reentrant_gc");
-  for (const char *kwargs :
-       {"activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"}) {
-    const yaml::Node *options = value(kwargs);
-    if (!options || !options->isMapping())
-      continue;
-    if (const yaml::Node *form = options->find("use_reentrant"))
-      reentrant = form->boolean;
-    if (const yaml::Node *layers = options->find("every_n_layers"))
-      readCheckpointedLayers(kwargs, *layers);
-    if (const yaml::Node *offload = options->find("offload");
-        offload && offload->boolean)
-      // save_on_cpu around torch.utils.checkpoint, as Accelerate's
-      // (_activation_checkpointing_enable of transformers 5.23).
-      set(settings.offloadsCheckpoints, true, kwargs, "offload: true",
-          "the inputs of recomputed layers wait in host memory");
-    break;
-  }
-  settings.reentrantCheckpointing = {reentrant, Origin::Derived,
-                                     settings.layerCheckpointing.key,
-                                     settings.layerCheckpointing.at, ""};
-}
-
-/// `layer_index % every_n_layers == 0` (_set_gradient_checkpointing of
-/// transformers 5.23).
-void SettingsReader::readCheckpointedLayers(const char *kwargs,
-                                            const yaml::Node &layers) {
-  if (layers.kind != yaml::Kind::Int || layers.huge || layers.integer == 0)
-    return error("invalid-value", kwargs,
-                 "every_n_layers is " + yaml::shortText(layers) +
-                     ", and layers are counted by it: the script stops",
-                 "write a positive number");
-  const int64_t every = std::abs(layers.integer); // Python's remainder of 0
-  if (every == 1)
-    return;
-  set(settings.checkpointedLayers, every, kwargs,
-      "every_n_layers: " + std::to_string(every),
-      "of " + std::to_string(every) +
-          " layers the first is recomputed, the others keep what they saved");
-}
-
 /// transformers sets Accelerate's dynamo plugin (training_args.py): a backend
 /// or a mode alone asks for it too.
 void SettingsReader::readCompile() {
@@ -402,10 +339,27 @@ void SettingsReader::readKernels() {
                                "flash_attention_3", "flex_attention"}));
 }
 
+/// DDP's argument where a reader says it; a Trainer that is told nothing looks
+/// at its model (findsUnusedParameters).
+void SettingsReader::readUnusedParameters() {
+  const char *name = "ddp_find_unused_parameters";
+  auto &finds = settings.findsUnusedParameters;
+  if (const yaml::Node *asked = value(name);
+      asked && asked->kind == yaml::Kind::Bool)
+    return set(finds, std::optional(asked->boolean), name,
+               asked->boolean ? "true" : "false");
+  // bool(cfg.ddp_find_unused_parameters) of axolotl's causal builder;
+  // get_train_args of LLaMA-Factory for finetuning_type: lora.
+  if (recipe.reader() == Reader::Axolotl ||
+      (recipe.reader() == Reader::LlamaFactory && settings.adapter))
+    finds.value = false;
+}
+
 void SettingsReader::readAccelerator() {
   if (std::optional<int64_t> megabytes = integer("ddp_bucket_cap_mb"))
     set(settings.ddpBucketBytes, std::optional<int64_t>(*megabytes << 20),
         "ddp_bucket_cap_mb", std::to_string(*megabytes));
+  readUnusedParameters();
   const yaml::Node *config = value("accelerator_config");
   if (!config || !config->isMapping())
     return;

@@ -6,7 +6,7 @@
 #ifndef ACCEL_FRONTENDS_SCRIPTS_READSETTINGS_H
 #define ACCEL_FRONTENDS_SCRIPTS_READSETTINGS_H
 
-#include "frontends/Accelerate/AccelerateConfig.h"
+#include "frontends/Job/JobConfig.h"
 #include "frontends/Scripts/AccelerateMapping.h"
 #include "frontends/Scripts/ScriptArguments.h"
 
@@ -66,11 +66,13 @@ private:
   void readPrecision();
   void readOptimizer();
   void readCheckpointing();
+  std::pair<bool, std::string> defaultForm() const;
   void readCheckpointedLayers(const char *kwargs, const yaml::Node &layers);
   void readCompile();
   void readKernels();
   void readDistribution();
   void readAccelerator();
+  void readUnusedParameters();
   void checkEvaluation();
   void readAxolotlEvaluation();
   void takeCount(Setting<std::optional<int64_t>> &setting, const char *name);
@@ -133,6 +135,11 @@ void SettingsReader::set(Setting<T> &setting, T value, const std::string &name,
   setting.why = !why.empty() ? why : from ? "" : "default of " + settings.owner;
   row(name, effective, setting.why);
 }
+
+/// Puts the form of recomputed layers that a library takes for the job's
+/// adapter and sharding in place of the asked one, and adds a row for `lint
+/// --effective`.
+void settleCheckpointForm(const Recipe &recipe, JobConfig &job);
 
 } // namespace accel::scripts
 

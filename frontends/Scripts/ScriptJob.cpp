@@ -61,6 +61,7 @@ public:
     apply(std::move(settings), job);
     for (const EffectiveValue &row : settingsReader.effective())
       job.accelerate.effective.push_back(row);
+    settleCheckpointForm(recipe, job);
     checkTogether(job, recipe);
     return job;
   }

@@ -153,6 +153,11 @@ private:
   }
 
   void checkReentrant() {
+    if (options.reentrant && options.nonReentrant)
+      report(Severity::Error, "conflicting-arguments", {}, "",
+             "--reentrant and --gradient-checkpointing=non-reentrant are two "
+             "forms of one checkpoint",
+             "leave one of them out");
     if (options.reentrant && !options.script.offloadsCheckpoints &&
         !options.gradientCheckpointing.value_or(
             *job().script.layerCheckpointing))

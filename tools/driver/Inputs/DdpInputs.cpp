@@ -19,6 +19,26 @@ struct Place {
 
 } // namespace
 
+static bool recomputesLayers(const PlanInputs &inputs,
+                             const PlanOptions &options) {
+  return options.gradientCheckpointing.value_or(
+      *inputs.job.script.layerCheckpointing);
+}
+
+bool findsUnusedParameters(const PlanInputs &inputs,
+                           const PlanOptions &options) {
+  const ScriptSettings &script = inputs.job.script;
+  if (*inputs.job.ddp.findUnusedParameters)
+    return true;
+  if (script.trainer == TrainerKind::None && !options.trainerScript)
+    return false;
+  if (*script.findsUnusedParameters)
+    return **script.findsUnusedParameters;
+  // A PeftModel is none of transformers' models, which are looked at where no
+  // layer is recomputed.
+  return inputs.adapter || !recomputesLayers(inputs, options);
+}
+
 void checkDdp(const PlanInputs &inputs, const PlanOptions &options,
               DiagnosticEngine &engine) {
   const DdpConfig &ddp = inputs.job.ddp;
@@ -42,6 +62,29 @@ void checkDdp(const PlanInputs &inputs, const PlanOptions &options,
            "communication hooks and buckets are DistributedDataParallel's, and "
            "this job is not replicated by it",
            "write distributed_type: MULTI_GPU, or leave ddp out");
+  // Layers of a reentrant checkpoint are not in the graph that DDP searches: it
+  // takes their parameters for unused, and each is ready again when its layer
+  // runs in the backward.
+  const auto &form = inputs.job.reentrantCheckpointing;
+  if (inputs.executor == FrameworkKind::Ddp && *form &&
+      recomputesLayers(inputs, options) &&
+      *inputs.job.accelerate.numProcesses > 1 &&
+      findsUnusedParameters(inputs, options)) {
+    const ScriptSettings &script = inputs.job.script;
+    const bool asked = *ddp.findUnusedParameters ||
+                       script.findsUnusedParameters->value_or(false);
+    report(
+        form, Severity::Error, "reentrant-checkpoints",
+        std::string("DistributedDataParallel takes the parameters of "
+                    "reentrant checkpoints for unused ones") +
+            (asked ? "" : " (Trainer has it look for those with an adapter)") +
+            ": every rank stops in the first backward with \"Expected to "
+            "mark a variable ready only once\"",
+        "write use_reentrant: false in gradient_checkpointing_kwargs, or " +
+            (script.trainer == TrainerKind::None && !options.trainerScript
+                 ? std::string("find_unused_parameters: false")
+                 : std::string("ddp_find_unused_parameters: false")));
+  }
   if (!own)
     return;
   const std::string hook = options.ddp ? options.ddp->commHook : *ddp.commHook;

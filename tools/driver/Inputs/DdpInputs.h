@@ -15,6 +15,12 @@ namespace accel {
 void checkDdp(const PlanInputs &inputs, const PlanOptions &options,
               DiagnosticEngine &engine);
 
+/// DistributedDataParallel looks in every step for parameters that the forward
+/// did not use: as its arguments say, or as Trainer chooses by the model
+/// (Trainer._build_accelerator_args of transformers 5.23).
+bool findsUnusedParameters(const PlanInputs &inputs,
+                           const PlanOptions &options);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_INPUTS_DDPINPUTS_H

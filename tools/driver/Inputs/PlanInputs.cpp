@@ -124,6 +124,8 @@ private:
       set(job.transformersTrainer, true, "--trainer-script");
     if (options.reentrant)
       set(job.reentrantCheckpointing, true, "--reentrant");
+    if (options.nonReentrant)
+      set(job.reentrantCheckpointing, false, "--gradient-checkpointing");
   }
 
   bool readModel() {

@@ -7,6 +7,7 @@
 
 #include "frontends/HuggingFace/Wrapped.h"
 #include "frontends/Lint/Subject.h"
+#include "tools/driver/Inputs/DdpInputs.h"
 
 #include <tuple>
 
@@ -118,15 +119,6 @@ void reportTower(const PlanInputs &inputs, const PlanOptions &options,
     return;
   const auto [numel, beside] = unread(inputs);
   const std::string count = lint::countText(numel);
-  const ScriptSettings &script = inputs.job.script;
-  const bool recomputes =
-      options.gradientCheckpointing.value_or(*script.layerCheckpointing);
-  // TrainingArguments.ddp_find_unused_parameters is true by default, but where
-  // layers are recomputed (Trainer._build_accelerator_args).
-  const bool finds =
-      *inputs.job.ddp.findUnusedParameters ||
-      ((script.trainer != TrainerKind::None || options.trainerScript) &&
-       !recomputes);
   if (inputs.images) {
     const int64_t taken =
         inputs.images->perSample * towerOf(config)->tokens(*inputs.images);
@@ -140,7 +132,8 @@ void reportTower(const PlanInputs &inputs, const PlanOptions &options,
                     std::to_string(inputs.training.sequenceLength) + " tokens");
   }
   if (numel && inputs.executor == FrameworkKind::Ddp &&
-      *inputs.job.accelerate.numProcesses > 1 && !inputs.adapter && !finds)
+      *inputs.job.accelerate.numProcesses > 1 && !inputs.adapter &&
+      !findsUnusedParameters(inputs, options))
     engine.warning("unused-parameters", options.config,
                    std::string(inputs.images ? "" : "without images ") + count +
                        " parameters get no gradient, and "

@@ -126,6 +126,7 @@ std::string takeCheckpointing(const std::string &rest, PlanOptions &o) {
   if (!off && !rest.empty() && rest != "=non-reentrant")
     return "expected nothing, =non-reentrant, =offload or =off behind it";
   o.gradientCheckpointing = !off;
+  o.nonReentrant = !off && !rest.empty();
   if (off)
     o.script.offloadsCheckpoints = false;
   return "";

@@ -84,6 +84,7 @@ struct PlanOptions {
   std::optional<int64_t> evalSamples;
   ScriptOptions script;
   bool reentrant = false;     // gradient checkpointing with use_reentrant=True
+  bool nonReentrant = false;  // with use_reentrant=False; neither: its default
   bool trainerScript = false; // transformers' Trainer, or one of TRL's
   /// Of the frozen base; unset: as config.json says.
   std::optional<QuantizationConfig> quantization;
