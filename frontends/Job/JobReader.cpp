@@ -133,6 +133,42 @@ Setting<std::string> JobReader::readTorch() {
   return version;
 }
 
+/// What other tools call a key of a job file, or a key without its section.
+constexpr std::pair<const char *, const char *> elsewhere[] = {
+    {"requires_grad",
+     "write trainable: a regex, or a list of them, of the parameters that are "
+     "trained"},
+    {"steps", "write schedule: {steps: N}"},
+    {"max_steps", "write schedule: {steps: N}"},
+    {"lr", "write optimizer: {lr: X}"},
+    {"learning_rate", "write optimizer: {lr: X}"},
+    {"weight_decay", "write optimizer: {weight_decay: X}"},
+    {"max_grad_norm", "write optimizer: {max_grad_norm: X}"},
+    {"batch_size", "write data: {micro_batch: N}, the samples of a rank"},
+    {"micro_batch", "write data: {micro_batch: N}"},
+    {"micro_batch_size", "write data: {micro_batch: N}"},
+    {"per_device_train_batch_size", "write data: {micro_batch: N}"},
+    {"sequence_length", "write data: {sequence_length: N}"},
+    {"seq_len", "write data: {sequence_length: N}"},
+    {"max_length", "write data: {sequence_length: N}"},
+    {"tokens", "write data: {tokens: FILE}"},
+    {"gradient_checkpointing", "write activation_checkpointing"},
+    {"output_dir", "write checkpoint: {dir: FOLDER}"},
+    {"train", "steps are in schedule, batches in data"},
+    {"training", "steps are in schedule, batches in data"},
+};
+
+void JobReader::checkTopKeys() const {
+  std::vector<std::string> known = jobKeys();
+  for (const auto &[key, hint] : elsewhere)
+    if (top.find(key)) {
+      top.error("unknown-key", key,
+                std::string("a job file has no '") + key + "'", hint, true);
+      known.emplace_back(key); // said once
+    }
+  top.checkKeys(known);
+}
+
 bool JobReader::readAccelerate(AccelerateConfig &config) {
   auto take = [&](std::optional<AccelerateConfig> parsed) {
     if (parsed)
@@ -147,21 +183,13 @@ bool JobReader::readAccelerate(AccelerateConfig &config) {
       if (top.find(key.c_str()))
         return take(parseAccelerate(file, top.mappingNode(), "", jobKeys(),
                                     reads, engine));
-    top.checkKeys(jobKeys());
+    checkTopKeys();
     top.error("missing-key", "accelerate",
               "the accelerate configuration is missing",
               "write accelerate: FILE.yaml, or its keys here");
     return false;
   }
-  std::vector<std::string> known = jobKeys();
-  if (top.find("requires_grad")) {
-    top.error("unknown-key", "requires_grad",
-              "a job file has no 'requires_grad'",
-              "write trainable: a regex, or a list of them, of the parameters "
-              "that are trained");
-    known.emplace_back("requires_grad"); // said once
-  }
-  top.checkKeys(known);
+  checkTopKeys();
   const yaml::Node &value = *entry->value;
   if (value.isMapping())
     return take(parseAccelerate(file, value, "accelerate", {}, reads, engine));

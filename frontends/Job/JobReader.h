@@ -35,6 +35,7 @@ private:
   /// Which torch the accelerate part and the plan are of.
   Setting<std::string> readTorch();
   /// False (reported) if there is none that makes sense.
+  void checkTopKeys() const;
   bool readAccelerate(AccelerateConfig &config);
   void readModel(JobConfig &job);
   void readTrainable(JobConfig &job);

@@ -171,6 +171,7 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
   case Knob::Reshard:
     return value == 0     ? "layers are freed after the forward"
            : value == all ? "layers stay gathered until the backward"
+           : value == 1   ? "the last layer stays gathered until the backward"
                           : "the last " + count(value, "layer") +
                                 " stay gathered until the backward";
   case Knob::ForwardPrefetch:

@@ -13,7 +13,7 @@ namespace accel {
 
 std::string renderStages(const pipeline::SimulatedStep &step) {
   const pipeline::Problem &p = step.problem;
-  std::string out = std::string("  pipeline by ") + describe(p.kind).name +
+  std::string out = std::string("\n  pipeline by ") + describe(p.kind).name +
                     ": " + std::to_string(p.stages) + " stages, " +
                     std::to_string(p.microBatches) + " micro-batches";
   if (step.simulation.makespan > 0)
@@ -39,7 +39,7 @@ std::string renderStages(const pipeline::SimulatedStep &step) {
     if (const int64_t peak = step.simulation.totals[rank].peakBytes)
       out += "    rank " + padRight(std::to_string(rank), width + 4) +
              padLeft(formatBytes(peak), 10) + " at the peak\n";
-  return out + "\n";
+  return out;
 }
 
 } // namespace accel
