@@ -241,6 +241,8 @@ void noteAllocation(const c10::CachingDeviceAllocator::TraceEntry &entry,
                  currentOperator().c_str());
 }
 
+constexpr const char *freeText = "free", *allocationText = "allocation";
+
 /// A block is free to be written by whatever its own stream does next: a
 /// stream that is not ordered before that must be done with it. Its bytes are
 /// no numbers from then on, nor before its next owner has written them.
@@ -255,10 +257,13 @@ void allocated(const c10::CachingDeviceAllocator::TraceEntry &entry) {
   const Actor on = gpu.actor(stream);
   noteAllocation(entry, on, frees);
   gpu.order.enqueue(on);
-  gpu.order.access(on, entry.addr_, entry.addr_ + entry.size_, true,
-                   frees ? "free" : "allocation");
+  const uint64_t begin = entry.addr_, end = begin + entry.size_;
+  // Workspaces of megabytes, one for each matmul, are never written.
   if (computesValues())
-    std::memset(reinterpret_cast<void *>(entry.addr_), 0xff, entry.size_);
+    for (const auto &[from, to] :
+         gpu.order.writtenOtherwise(begin, end, {freeText, allocationText}))
+      std::memset(reinterpret_cast<void *>(from), 0xff, to - from);
+  gpu.order.access(on, begin, end, true, frees ? freeText : allocationText);
 }
 
 } // namespace

@@ -125,6 +125,29 @@ void HappensBefore::access(Actor stream, uint64_t begin, uint64_t end,
   }
 }
 
+std::vector<std::pair<uint64_t, uint64_t>>
+HappensBefore::writtenOtherwise(uint64_t begin, uint64_t end,
+                                const std::vector<std::string> &known) {
+  std::vector<std::pair<uint64_t, uint64_t>> parts;
+  if (begin >= end)
+    return parts;
+  split(begin);
+  split(end);
+  for (auto at = memory.find(begin); at != memory.end() && at->first < end;) {
+    const Access &write = at->second.write;
+    const uint64_t from = at->first;
+    const uint64_t to = ++at == memory.end() ? end : at->first;
+    if (write.time != 0 &&
+        std::find(known.begin(), known.end(), texts[write.what]) != known.end())
+      continue;
+    if (!parts.empty() && parts.back().second == from)
+      parts.back().second = to;
+    else
+      parts.emplace_back(from, to);
+  }
+  return parts;
+}
+
 void HappensBefore::forget(uint64_t begin, uint64_t end) {
   if (begin >= end)
     return;

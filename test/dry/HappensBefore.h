@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace accel::dry {
@@ -78,6 +79,11 @@ public:
   /// stream. `what` names the access in reports.
   void access(Actor stream, uint64_t begin, uint64_t end, bool writes,
               const std::string &what);
+  /// The parts of [begin, end) whose last write is none of those that `known`
+  /// names, from the lowest address on; what nothing has written is among them.
+  std::vector<std::pair<uint64_t, uint64_t>>
+  writtenOtherwise(uint64_t begin, uint64_t end,
+                   const std::vector<std::string> &known);
   /// The range is another one's from now on, after a wait for everything.
   void forget(uint64_t begin, uint64_t end);
 

@@ -52,6 +52,25 @@ TEST_F(Order, ReadsDoNotDisturbReads) {
   EXPECT_EQ(order.raceCount(), 1) << "write after the read of a";
 }
 
+TEST_F(Order, WhatWasWrittenOtherwise) {
+  using Parts = std::vector<std::pair<uint64_t, uint64_t>>;
+  auto others = [&](uint64_t begin, uint64_t end) {
+    return order.writtenOtherwise(begin, end, {"free"});
+  };
+  EXPECT_EQ(others(0, 64), (Parts{{0, 64}})) << "nothing wrote there";
+  order.enqueue(a);
+  order.access(a, 0, 64, true, "free");
+  EXPECT_EQ(others(0, 64), Parts());
+  EXPECT_EQ(others(32, 96), (Parts{{64, 96}}));
+  write(a, 16, 24);
+  write(b, 24, 32);
+  read(a, 40, 48);
+  EXPECT_EQ(others(0, 64), (Parts{{16, 32}}));
+  EXPECT_EQ(others(20, 64), (Parts{{20, 32}}));
+  order.forget(48, 64);
+  EXPECT_EQ(others(0, 64), (Parts{{16, 32}, {48, 64}}));
+}
+
 TEST_F(Order, AnEventOrders) {
   write(a);
   order.record(7, a);

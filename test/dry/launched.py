@@ -116,11 +116,9 @@ JOBS = {f"{wrapper}-{model}": (wrapper, MODELS[model])
             ("zero3-offload", ("short",)))
         for model in models}
 # Of the suite; the others by --all.
-CHOSEN = ("fsdp2-full-amp", "fsdp2-full-accumulation", "fsdp2-full-8b",
-          "fsdp2-full-checkpoints", "fsdp2-efficient-full-checkpoints",
-          "fsdp1-checkpointing", "fsdp1-full-amp", "fsdp1-full-checkpoints",
-          "ddp-full-foreach",
-          "zero2-short", "zero3-short-foreach")
+CHOSEN = ("fsdp2-full-8b", "fsdp2-full-checkpoints", "fsdp1-checkpointing",
+          "fsdp1-full-checkpoints", "ddp-full-foreach", "zero2-short",
+          "zero3-short-foreach")
 STEPS, SETTLED = 4, 2
 # Of the backward of a layer in stage 3, not explained yet.
 # FSDP2 casts the tables of cos and sin, which are fp32, for each block of Qwen's

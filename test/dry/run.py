@@ -1,7 +1,7 @@
 """accel-run on GPUs that do not exist: order, values, memory and counts.
 
   python test/dry/run.py              each family, each pair of options once
-  python test/dry/run.py --all        their product: hours
+  python test/dry/run.py --all        their product, and what repeats: hours
   python test/dry/run.py -k llama ddp cases with a text in their name
   python test/dry/run.py --update     writes steps.csv anew
   python test/dry/run.py -k mutant    only device code with mistakes
@@ -417,8 +417,11 @@ def main():
 
     def name(case):
         return case[0] if isinstance(case, tuple) else cases.name(case)
-    listed = [c for c in listed
-              if not args.k or any(k in name(c) for k in args.k)]
+    if args.k:
+        listed = [c for c in listed if any(k in name(c) for k in args.k)]
+    elif not args.all:
+        assert cases.REPEATED <= {name(c) for c in listed}
+        listed = [c for c in listed if name(c) not in cases.REPEATED]
     if args.list:
         print("\n".join(map(name, listed)))
         return 0
@@ -455,7 +458,8 @@ def main():
                 print("     " + "\n     ".join(detail.splitlines()[-30:]),
                       flush=True)
     if args.update and not args.all and tools.is_pinned:
-        keep = {} if not args.k else table
+        keep = table if args.k else {n: row for n, row in table.items()
+                                     if n in cases.REPEATED}
         steps_table.write({**keep, **counted})
     if args.report:
         with open(args.report, "w", encoding="utf-8") as f:

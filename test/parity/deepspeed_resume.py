@@ -28,6 +28,7 @@ def main():
     with open(path, encoding="utf-8") as f:
         job = yaml.safe_load(f)
     here = os.path.dirname(os.path.abspath(path))
+    torch_ranks.without_shared_memory()
     deepspeed.init_distributed(dist_backend="gloo")
     model = fsdp2.load_model(transformers, os.path.join(here, job["model"]),
                              False, dtype=torch.float32)
