@@ -338,7 +338,7 @@ def accelerate_config(kind, ranks, layer_class, *, precision="no",
 
 
 def make_job(folder, model_config, *, kind="fsdp", ranks=2, replicate=1,
-             steps=30, sequence_length=32, micro_batch=2, accumulation=1,
+             steps=50, sequence_length=32, micro_batch=2, accumulation=1,
              precision=None, activation_checkpointing="pointwise",
              max_grad_norm=None, groups=None, schedule=None, lr=1e-3,
              tokens=None, checkpoint_every=0, reshard=True, weights_seed=0,
