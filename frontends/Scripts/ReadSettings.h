@@ -109,6 +109,7 @@ private:
   void translateAxolotlOffloading();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();
+  void warnOfAxolotlKernels(const std::string &adapter);
   void translateLlamaFactory();
 
   Recipe &recipe;
