@@ -5,6 +5,8 @@ operators do not: DDP's buckets, which C++ makes, and flat parameters that are
 resized.
 """
 import ctypes
+import gc
+import time
 
 import tracked_step
 
@@ -35,12 +37,27 @@ def start(rank, ranks, port):
                             init_method=f"tcp://127.0.0.1:{port}")
 
 
+def settle(counter):
+    """Waits for what is about to be freed: cycles of Python, and what Gloo's
+    threads hold of a collective that has ended, on busy cores for a while."""
+    gc.collect()
+    last, same = counter.live(), 0
+    for _ in range(50):
+        time.sleep(0.02)
+        now = counter.live()
+        same = same + 1 if now == last else 0
+        last = now
+        if same == 3:
+            return
+
+
 def steps(counter, idle, model, optimizer, batch, length, vocab):
     """Figures of the third step beside `idle`."""
     import torch
     tokens = torch.randint(0, vocab, (batch, length))
     for _ in range(2):
         tracked_step.one_step(model, optimizer, tokens)
+    settle(counter)
     held, peak, after = counter.measure(
         lambda: tracked_step.one_step(model, optimizer, tokens))
     return {"held": held - idle, "peak": peak - idle, "after": after - idle}
@@ -168,7 +185,6 @@ def staged(library, folder, batch, length, ranks, stages, stage, parts,
     the first rank of `stage` of fake ranks, as torchtitan has its stages under
     FSDP2: gathered until the step ends, outputs not returned."""
     counter = Counter(library)
-    import gc
 
     import torch
     import torch.distributed as dist
