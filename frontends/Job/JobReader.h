@@ -34,8 +34,8 @@ private:
   // JobReader.cpp
   /// Which torch the accelerate part and the plan are of.
   Setting<std::string> readTorch();
-  /// False (reported) if there is none that makes sense.
   void checkTopKeys() const;
+  /// False (reported) if there is none that makes sense.
   bool readAccelerate(AccelerateConfig &config);
   void readModel(JobConfig &job);
   void readTrainable(JobConfig &job);

@@ -197,31 +197,6 @@ void SettingsReader::translateAxolotlAttention() {
             nodes.text(asked->file, asked->value->range, kernel), *asked);
 }
 
-/// check_auto_enable_lora_kernels: an adapter that no key says otherwise of
-/// runs in autograd functions of axolotl's own.
-void SettingsReader::warnOfAxolotlKernels(const std::string &adapter) {
-  for (const char *key : {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
-                          "lora_embedding_kernel"})
-    if (const Given *asked = given(key); asked && !asked->value->isNull())
-      return;
-  const Given *sharded = given("fsdp_config");
-  bool first = sharded && sharded->value->isMapping();
-  if (first) {
-    const yaml::Node *inside = sharded->value->find("fsdp_version");
-    first = text("fsdp_version") != "2" && (!inside || inside->text != "2");
-  }
-  if (value("rl") || isOn(given("trust_remote_code")) || first ||
-      (adapter == "lora" && isOn(given("load_in_8bit"))))
-    return;
-  if (const Given *from = given("adapter"))
-    report(engine, Severity::Warning, "axolotl-kernels", *from,
-           "axolotl puts kernels of its own around the adapter where no key "
-           "says otherwise, and the plan is of PEFT's layers: a step takes "
-           "less memory and time than is predicted",
-           "write lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel and "
-           "lora_embedding_kernel: false to train what is planned");
-}
-
 void SettingsReader::translateAxolotlAdapter() {
   const Given *adapter = given("adapter");
   if (!adapter || adapter->value->isNull() || adapter->value->text.empty())
@@ -238,8 +213,6 @@ void SettingsReader::translateAxolotlAdapter() {
                   "going on with an adapter is not read from axolotl's files "
                   "yet",
                   "pass it with --adapter");
-  if (recipe.planning())
-    warnOfAxolotlKernels(kind);
   const yaml::Range &place = adapter->value->range;
   const auto flag = [&](const char *name) {
     stand(name, nodes.boolean(adapter->file, place, true), *adapter);

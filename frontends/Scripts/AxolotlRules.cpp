@@ -348,6 +348,18 @@ private:
   }
 };
 
+/// check_auto_enable_lora_kernels: an adapter that no key says otherwise of
+/// runs in autograd functions of axolotl's own.
+bool takesKernels(const GivenArguments &given, const Answers &answers) {
+  for (const char *key : {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
+                          "lora_embedding_kernel"})
+    if (const Given *asked = given.find(key); asked && !asked->value->isNull())
+      return false;
+  return answers.all("adapter=lora|qlora & !rl & !trust_remote_code") &&
+         !answers.all("adapter=lora & load_in_8bit") &&
+         !answers.all("fsdp_config & fsdp_version=1");
+}
+
 } // namespace
 
 void SettingsReader::checkAxolotl() {
@@ -363,6 +375,13 @@ void SettingsReader::checkAxolotl() {
            std::string(rule.what) + "; axolotl stops with a ValueError",
            rule.fix);
   }
+  if (recipe.planning() && takesKernels(recipe.given(), answers))
+    report(engine, Severity::Warning, "axolotl-kernels", *given("adapter"),
+           "axolotl puts kernels of its own around the adapter where no key "
+           "says otherwise, and the plan is of PEFT's layers: a step takes "
+           "less memory and time than is predicted",
+           "write lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel and "
+           "lora_embedding_kernel: false to train what is planned");
   int sizes = 0;
   const Given *any = nullptr;
   for (const char *name :

@@ -8,12 +8,11 @@
 #include "frontends/Scripts/RemovedArguments.h"
 
 #include <algorithm>
-#include <tuple>
 
 namespace accel::scripts {
 
 /// Arguments of torch.utils.checkpoint itself: Trainer takes its own two out
-/// (enable_activation_checkpointing of transformers 5.23).
+/// (Trainer.train of transformers 5.23).
 static bool hasOthers(const yaml::Node &options) {
   return std::any_of(options.entries.begin(), options.entries.end(),
                      [](const yaml::Entry &entry) {
@@ -72,11 +71,13 @@ void SettingsReader::readCheckpointing() {
     const yaml::Node *options = value(kwargs);
     if (!options || !options->isMapping())
       continue;
-    if (const yaml::Node *form = options->find("use_reentrant"))
-      std::tie(reentrant, why) = std::pair(form->boolean, "");
-    else if (hasOthers(*options))
-      std::tie(reentrant, why) =
-          std::pair(true, "default of torch.utils.checkpoint");
+    if (const yaml::Node *form = options->find("use_reentrant")) {
+      reentrant = form->boolean;
+      why.clear();
+    } else if (hasOthers(*options)) {
+      reentrant = true;
+      why = "default of torch.utils.checkpoint";
+    }
     if (const yaml::Node *layers = options->find("every_n_layers"))
       readCheckpointedLayers(kwargs, *layers);
     if (const yaml::Node *offload = options->find("offload");

@@ -109,7 +109,6 @@ private:
   void translateAxolotlOffloading();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();
-  void warnOfAxolotlKernels(const std::string &adapter);
   void translateLlamaFactory();
 
   Recipe &recipe;

@@ -33,9 +33,9 @@ def train_both(context, model, loss=LOSS_FP32, weights=WEIGHTS_FP32,
         job = jobs.make_array_job(context.path(), model, **options)
     else:
         # Ranks beyond the cores take long, and learn as well in fewer steps.
-        steps = 30 if options.get("ranks", 2) > 2 else 50
-        job = jobs.make_job(context.path(), jobs.PEAKED[model],
-                            **{"steps": steps, **options})
+        if options.get("ranks", 2) > 2:
+            options.setdefault("steps", 30)
+        job = jobs.make_job(context.path(), jobs.PEAKED[model], **options)
     ranks = job["accelerate"]["num_processes"]
     share = (options.get("tp", 1) * options.get("cp", 1) *
              options.get("sp", 1) * options.get("pp", 1))

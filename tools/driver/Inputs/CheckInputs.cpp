@@ -159,8 +159,7 @@ private:
              "forms of one checkpoint",
              "leave one of them out");
     if (options.reentrant && !options.script.offloadsCheckpoints &&
-        !options.gradientCheckpointing.value_or(
-            *job().script.layerCheckpointing))
+        !recomputesLayers(inputs, options))
       report(Severity::Warning, "ignored-key", {}, "",
              "--reentrant has no effect: the script recomputes nothing",
              "pass --gradient-checkpointing too, or leave it out");

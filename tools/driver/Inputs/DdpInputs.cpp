@@ -19,18 +19,12 @@ struct Place {
 
 } // namespace
 
-static bool recomputesLayers(const PlanInputs &inputs,
-                             const PlanOptions &options) {
-  return options.gradientCheckpointing.value_or(
-      *inputs.job.script.layerCheckpointing);
-}
-
 bool findsUnusedParameters(const PlanInputs &inputs,
                            const PlanOptions &options) {
   const ScriptSettings &script = inputs.job.script;
   if (*inputs.job.ddp.findUnusedParameters)
     return true;
-  if (script.trainer == TrainerKind::None && !options.trainerScript)
+  if (!*inputs.job.transformersTrainer)
     return false;
   if (*script.findsUnusedParameters)
     return **script.findsUnusedParameters;
@@ -70,9 +64,8 @@ void checkDdp(const PlanInputs &inputs, const PlanOptions &options,
       recomputesLayers(inputs, options) &&
       *inputs.job.accelerate.numProcesses > 1 &&
       findsUnusedParameters(inputs, options)) {
-    const ScriptSettings &script = inputs.job.script;
     const bool asked = *ddp.findUnusedParameters ||
-                       script.findsUnusedParameters->value_or(false);
+                       inputs.job.script.findsUnusedParameters->value_or(false);
     report(
         form, Severity::Error, "reentrant-checkpoints",
         std::string("DistributedDataParallel takes the parameters of "
@@ -80,10 +73,10 @@ void checkDdp(const PlanInputs &inputs, const PlanOptions &options,
             (asked ? "" : " (Trainer has it look for those with an adapter)") +
             ": every rank stops in the first backward with \"Expected to "
             "mark a variable ready only once\"",
-        "write use_reentrant: false in gradient_checkpointing_kwargs, or " +
-            (script.trainer == TrainerKind::None && !options.trainerScript
-                 ? std::string("find_unused_parameters: false")
-                 : std::string("ddp_find_unused_parameters: false")));
+        std::string("write use_reentrant: false in "
+                    "gradient_checkpointing_kwargs, or ") +
+            (*inputs.job.transformersTrainer ? "ddp_" : "") +
+            "find_unused_parameters: false");
   }
   if (!own)
     return;

@@ -50,6 +50,13 @@ struct PlanInputs {
   std::vector<Precision> precisions;
 };
 
+/// transformers recomputes every layer: as an option says, else the script.
+inline bool recomputesLayers(const PlanInputs &inputs,
+                             const PlanOptions &options) {
+  return options.gradientCheckpointing.value_or(
+      *inputs.job.script.layerCheckpointing);
+}
+
 /// Reads everything that the options name. Every problem is reported; nothing
 /// is returned if there is an error. The model is that of `known`, which was
 /// read for another configuration of the same model, if it is given.

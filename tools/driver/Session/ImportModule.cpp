@@ -53,8 +53,7 @@ ImportOptions importOptions(const PlanInputs &inputs,
     import.generationBytes = static_cast<int64_t>(
         *script.generationShare.value *
         static_cast<double>(target->memoryBytes.value_or(0)));
-  import.gradientCheckpointing =
-      options.gradientCheckpointing.value_or(*script.layerCheckpointing);
+  import.gradientCheckpointing = recomputesLayers(inputs, options);
   const DdpConfig &ddp = inputs.job.ddp;
   import.ddp = options.ddp.value_or(
       DdpKwargs{*ddp.bucketBytes, *ddp.gradientAsBucketView, *ddp.commHook});
