@@ -65,9 +65,8 @@ namespace {
 
 class LoopChecker {
 public:
-  LoopChecker(const PlanInputs &inputs, const PlanOptions &options,
-              DiagnosticEngine &engine)
-      : inputs(inputs), job(inputs.job), options(options), engine(engine) {}
+  LoopChecker(const PlanInputs &inputs, DiagnosticEngine &engine)
+      : inputs(inputs), job(inputs.job), engine(engine) {}
 
   void run() {
     if (hasDocuments(job))
@@ -153,15 +152,13 @@ private:
 
   const PlanInputs &inputs;
   const JobConfig &job;
-  const PlanOptions &options;
   DiagnosticEngine &engine;
 };
 
 } // namespace
 
-void checkLoop(const PlanInputs &inputs, const PlanOptions &options,
-               DiagnosticEngine &engine) {
-  LoopChecker(inputs, options, engine).run();
+void checkLoop(const PlanInputs &inputs, DiagnosticEngine &engine) {
+  LoopChecker(inputs, engine).run();
 }
 
 void fillLoop(const JobConfig &job, plan::Job &training) {

@@ -22,8 +22,7 @@ bool hasDocuments(const JobConfig &job);
 bool wantsPredictions(const JobConfig &job);
 
 /// Reports what of documents, metrics and samples the model cannot do.
-void checkLoop(const PlanInputs &inputs, const PlanOptions &options,
-               DiagnosticEngine &engine);
+void checkLoop(const PlanInputs &inputs, DiagnosticEngine &engine);
 
 /// Optimizer steps, data, evaluations and checkpoints as the plan has them.
 void fillLoop(const JobConfig &job, plan::Job &training);

@@ -87,7 +87,7 @@ public:
     takeImages(inputs, options, engine);
     reportTower(inputs, options, engine);
     checkInnerAxes(inputs, options, engine);
-    checkLoop(inputs, options, engine);
+    checkLoop(inputs, engine);
     checkMegatron(inputs, engine);
     readAllocator();
     fillTraining();

@@ -50,6 +50,7 @@ public:
     case FrameworkKind::Deepspeed:
     case FrameworkKind::Ddp:
     case FrameworkKind::Single:
+    case FrameworkKind::Megatron:
       break;
     }
     return checkEmitted();
