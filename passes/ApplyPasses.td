@@ -24,10 +24,14 @@ def ApplyAdapterPass : Apply<"apply-adapter"> {
     of it (Hu et al., LoRA, arXiv 2106.09685): y + (x A^T B^T) * scale behind
     each matmul with a targeted weight, modules and parameters under PEFT's
     names, everything frozen but the adapter, copies of `modules_to_save` and
-    the biases that `bias` names.
+    the biases that `bias` names. With `functions` the layers of attention and of
+    gated MLPs are computed as axolotl does (`aten.lora_projections`,
+    `aten.lora_mlp`), where all of a module's have an adapter.
   }];
   let options = [
-    Option<"config", "config", "std::string", "", "an adapter_config.json">
+    Option<"config", "config", "std::string", "", "an adapter_config.json">,
+    Option<"functions", "functions", "bool", "false",
+           "axolotl's autograd functions compute the layers that they take">
   ];
 }
 

@@ -6,6 +6,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/Fused.h"
+#include "dialects/Aten/Lora.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,6 +29,10 @@ void AtenDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Aten/AtenFused.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Aten/AtenLora.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

@@ -93,7 +93,7 @@ def Aten_DoraNormOp
 
 def Aten_HoldOp
     : Aten_Op<"hold", "fused::hold(%0, %1, $saved)", "View",
-              [InferTypeOpAdaptor, Aten_Derivative]> {
+              [InferTypeOpAdaptor, Aten_Derivative, Aten_OwnStrides]> {
   let summary = "a value, until which another one is held";
   let description = [{
     The result is `self`. A variable of the module's forward holds `held` so

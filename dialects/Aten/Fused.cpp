@@ -137,6 +137,10 @@ INFER(HoldOp) {
   return success();
 }
 
+Strides HoldOp::getStrides(LayoutAnalysis &layout, unsigned) {
+  return layout.strides(getSelf());
+}
+
 BACKWARD(HoldOp) {
   if (needed[0])
     operandGrads[0] = getSaved()

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/Aten/InPlace.h"
 
+#include "dialects/Aten/Lora.h"
+
 using namespace mlir;
 
 namespace accel::aten {
@@ -14,14 +16,21 @@ bool isView(Operation *op) {
   return aten && aten.getCategory() == Category::View;
 }
 
+Value viewedOperand(Operation *op, unsigned result) {
+  return op->getOperand(
+      isa<LoraProjectionsOp, GluInPlaceBackwardOp>(op) ? result : 0);
+}
+
 Value overwrittenOperand(Operation *op) {
-  auto sum = dyn_cast<AddmmOp>(op);
-  if (!sum)
+  const bool scaled = isa<AlphaAddmmOp>(op);
+  if (!scaled && !isa<AddmmOp>(op))
     return {};
-  Value self = sum.getSelf();
+  Value self = op->getOperand(0);
   Operation *maker = self.getDefiningOp();
-  return isa_and_nonnull<MmOp, AddmmOp>(maker) && self.hasOneUse() &&
-                 self.getType() == sum.getType()
+  const bool made = isa_and_nonnull<MmOp, AddmmOp, AlphaAddmmOp>(maker) ||
+                    (scaled && isa_and_nonnull<FullOp>(maker));
+  return made && self.hasOneUse() &&
+                 self.getType() == op->getResult(0).getType()
              ? self
              : Value();
 }

@@ -10,9 +10,14 @@
 
 namespace accel::aten {
 
-/// Whether the results of `op`, which may be null, lie in the storage of its
-/// first operand.
+/// Whether the results of `op`, which may be null, lie in the storage of
+/// operands.
 bool isView(mlir::Operation *op);
+
+/// The operand in whose storage result `result` of the view `op` lies: the
+/// first one, but each its own where several values leave a function or are
+/// written over.
+mlir::Value viewedOperand(mlir::Operation *op, unsigned result);
 
 /// The operand that accel-run lets `op` write its result over; null where it
 /// makes a new one. An `aten.addmm` adds to a product of its own function that

@@ -57,6 +57,14 @@ struct AdapterConfig {
   std::string taskType;  // CAUSAL_LM, ..., or empty
   std::string baseModel; // base_model_name_or_path, as written
 
+  /// Layers that axolotl computes in autograd functions of its own, adapter and
+  /// all, in place of PEFT's modules (axolotl/kernels/lora.py): queries, keys
+  /// and values; attention's output; gated MLPs. No key of PEFT's.
+  struct Functions {
+    bool projections = false, output = false, mlp = false;
+    bool any() const { return projections || output || mlp; }
+  } functions;
+
   /// Weights are made in the dtype of the base: PEFT before 0.12 on a base that
   /// is not quantised. Since then they are fp32 where that has 16 bits.
   bool keepsBaseDtype = false;

@@ -8,6 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Adapters/AdaptedTree.h"
+#include "passes/Adapters/AdapterFunctions.h"
 #include "passes/Adapters/RewriteFunction.h"
 #include "passes/Passes.h"
 
@@ -179,6 +180,11 @@ private:
     std::string key;
     for (const ArgumentEdit &edit : edits)
       key += edit.key();
+    AdapterConfig::Functions functions;
+    if (mayHaveFunctions(call.getPath().str()))
+      functions = config.functions;
+    if (functions.any())
+      key += "f";
     std::map<std::string, StringAttr> &variants = known[call.getCallee()];
     auto found = variants.find(key);
     if (found == variants.end()) {
@@ -186,7 +192,7 @@ private:
       variant.setName((callee.getName() + ".a" + Twine(variants.size())).str());
       symbols.insert(variant, callee->getIterator());
       prefixLocations(variant);
-      if (failed(rewriteFunction(variant, edits)))
+      if (failed(rewriteFunction(variant, edits, functions)))
         return failure();
       found = variants.emplace(key, variant.getSymNameAttr()).first;
     }
@@ -391,6 +397,8 @@ struct ApplyAdapterPass : accel::impl::ApplyAdapterPassBase<ApplyAdapterPass> {
   void runOnOperation() override {
     accel::DiagnosticEngine engine;
     std::optional<AdapterConfig> adapter = readAdapterConfig(config, engine);
+    if (adapter && functions)
+      adapter->functions = {true, true, true};
     if (adapter && succeeded(applyAdapter(getOperation(), *adapter, engine)))
       return;
     for (const accel::Diagnostic &d : engine.all())

@@ -9,6 +9,7 @@
 #include "dialects/Aten/Fused.h"
 #include "dialects/Aten/Random.h"
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Adapters/AdapterFunctions.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -43,13 +44,6 @@ void accel::prefixLocations(Operation *top) {
   });
 }
 
-static mlir::Location below(mlir::Location loc, StringRef child) {
-  if (auto named = dyn_cast<NameLoc>(loc))
-    return NameLoc::get(
-        StringAttr::get(loc.getContext(), named.getName().str() + "." + child));
-  return loc;
-}
-
 namespace {
 
 /// Swaps the two dimensions of a matrix.
@@ -62,27 +56,20 @@ bool isTransposition(Operation *op) {
   return false;
 }
 
-/// The left operand of a matmul in which `weight` is the right one.
-Value rowsOf(Operation *op, Value weight) {
+/// A matmul in which `weight` is the right factor.
+bool isMatmulWith(Operation *op, Value weight) {
   if (auto mm = dyn_cast<aten::MmOp>(op))
-    return mm->getOperand(1) == weight ? mm->getOperand(0) : Value();
-  if (auto addmm = dyn_cast<aten::AddmmOp>(op))
-    return addmm->getOperand(2) == weight && addmm->getOperand(0) != weight
-               ? addmm->getOperand(1)
-               : Value();
-  return {};
+    return mm.getMat2() == weight;
+  auto addmm = dyn_cast<aten::AddmmOp>(op);
+  return addmm && addmm.getMat2() == weight && addmm.getSelf() != weight;
 }
-
-/// The arguments of an adapter.
-struct Pair {
-  BlockArgument down, up;  // A [rank, in], B [out, rank]
-  BlockArgument magnitude; // [out] of DoRA, else null
-};
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp function, ArrayRef<ArgumentEdit> edits)
-      : function(function), edits(edits), b(function.getContext()) {}
+  Rewriter(func::FuncOp function, ArrayRef<ArgumentEdit> edits,
+           const AdapterConfig::Functions &functions)
+      : function(function), edits(edits), functions(functions),
+        b(function.getContext()) {}
 
   LogicalResult run() {
     SmallVector<std::pair<BlockArgument, const ArgumentEdit *>> weights;
@@ -94,9 +81,14 @@ public:
       if (edit.lora)
         weights.push_back({function.getArgument(i), &edit});
     }
+    SmallVector<AdaptedMatmul> all;
     for (auto &[weight, edit] : weights)
-      if (failed(adapt(weight, *edit)))
+      if (failed(adapt(weight, *edit, all)))
         return failure();
+    auto key = [&] { return nextKey(); };
+    for (const AdaptedMatmul &matmul :
+         computeInFunctions(function, all, functions, key))
+      addProduct(matmul);
     return success();
   }
 
@@ -127,34 +119,40 @@ private:
     return at + 1;
   }
 
-  LogicalResult adapt(BlockArgument weight, const ArgumentEdit &edit) {
+  /// Adds the adapter's arguments, and each matmul that it goes with to `all`.
+  LogicalResult adapt(BlockArgument weight, const ArgumentEdit &edit,
+                      SmallVectorImpl<AdaptedMatmul> &all) {
     const AdaptedTree::Lora &lora = *edit.lora;
-    SmallVector<std::pair<Operation *, Value>> products; // and rows
+    SmallVector<Operation *> products;
     for (Operation *user : weight.getUsers()) {
-      if (Value rows = rowsOf(user, weight); rows && lora.transposed) {
-        products.push_back({user, rows});
+      if (lora.transposed && isMatmulWith(user, weight)) {
+        products.push_back(user);
         continue;
       }
       if (!isTransposition(user) || lora.transposed)
         return refuse(user, edit);
       for (Operation *product : user->getUsers()) {
-        Value rows = rowsOf(product, user->getResult(0));
-        if (!rows)
+        if (!isMatmulWith(product, user->getResult(0)))
           return refuse(product, edit);
-        products.push_back({product, rows});
+        products.push_back(product);
       }
     }
     Type element = cast<RankedTensorType>(weight.getType()).getElementType();
     unsigned at = placeOf(weight);
-    Pair pair;
-    pair.down = addArgument(at, edit, "lora_A", {lora.rank, lora.in}, element);
-    pair.up =
+    AdaptedMatmul made;
+    made.owner = edit.owner;
+    made.lora = lora;
+    made.weight = weight;
+    made.down = addArgument(at, edit, "lora_A", {lora.rank, lora.in}, element);
+    made.up =
         addArgument(at + 1, edit, "lora_B", {lora.out, lora.rank}, element);
     if (lora.magnitude)
-      pair.magnitude = addArgument(at + 2, edit, "lora_magnitude_vector",
+      made.magnitude = addArgument(at + 2, edit, "lora_magnitude_vector",
                                    {lora.out}, element);
-    for (auto &[product, rows] : products)
-      addProduct(product, rows, weight, pair, lora);
+    for (Operation *product : products) {
+      made.product = product;
+      all.push_back(made);
+    }
     return success();
   }
 
@@ -168,27 +166,29 @@ private:
   /// result + lora_B(lora_A(dropout(x))) * scaling, as
   /// peft.tuners.lora.layer.Linear: x in the dtype of lora_A, and the sum in
   /// that of the base's matmul.
-  void addProduct(Operation *product, Value rows, Value weight,
-                  const Pair &pair, const AdaptedTree::Lora &lora) {
+  void addProduct(const AdaptedMatmul &matmul) {
+    Operation *product = matmul.product;
+    const AdaptedTree::Lora &lora = matmul.lora;
+    Value rows = matmul.rows();
     mlir::Location layer = product->getLoc();
-    product->setLoc(below(layer, "base_layer"));
+    product->setLoc(childLocation(layer, "base_layer"));
     b.setInsertionPointAfter(product);
     auto linear = [&](Value x, Value matrix, StringRef child) -> Value {
-      mlir::Location loc = below(layer, child);
+      mlir::Location loc = childLocation(layer, child);
       Value turned = aten::TOp::create(b, loc, matrix);
       return aten::MmOp::create(b, loc, x, turned);
     };
-    rows = aten::TypeAsOp::create(b, layer, rows, pair.down);
+    rows = aten::TypeAsOp::create(b, layer, rows, matmul.down);
     if (lora.dropout > 0)
-      rows =
-          aten::DropoutOp::create(b, below(layer, "lora_dropout.default"), rows,
-                                  llvm::APFloat(lora.dropout), nextKey());
-    Value narrow = linear(rows, pair.down, "lora_A.default");
-    Value wide = linear(narrow, pair.up, "lora_B.default");
+      rows = aten::DropoutOp::create(
+          b, childLocation(layer, "lora_dropout.default"), rows,
+          llvm::APFloat(lora.dropout), nextKey());
+    Value narrow = linear(rows, matmul.down, "lora_A.default");
+    Value wide = linear(narrow, matmul.up, "lora_B.default");
     Value base = product->getResult(0), added;
     SmallPtrSet<Operation *, 4> own;
     if (lora.magnitude)
-      added = decomposed(product, rows, wide, weight, pair, lora, own);
+      added = decomposed(matmul, rows, wide, own);
     else
       added = aten::MulScalarOp::create(b, layer, wide, lora.scale);
     auto sum = aten::AddTensorOp::create(b, layer, base, added);
@@ -203,23 +203,24 @@ private:
   /// its bias; where the adapter's input has dropout it is computed once more,
   /// with the weight in the dtype of that input. `own` gets what reads the
   /// layer's result.
-  Value decomposed(Operation *product, Value rows, Value wide, Value weight,
-                   const Pair &pair, const AdaptedTree::Lora &lora,
+  Value decomposed(const AdaptedMatmul &matmul, Value rows, Value wide,
                    SmallPtrSetImpl<Operation *> &own) {
+    Operation *product = matmul.product;
+    const AdaptedTree::Lora &lora = matmul.lora;
     mlir::Location loc =
-        below(product->getLoc(), "lora_magnitude_vector.default");
+        childLocation(product->getLoc(), "lora_magnitude_vector.default");
     auto norm =
-        aten::DoraNormOp::create(b, loc, weight, pair.down, pair.up,
+        aten::DoraNormOp::create(b, loc, matmul.weight, matmul.down, matmul.up,
                                  llvm::APFloat(lora.scale), lora.transposed);
     Value factor =
-        aten::DivTensorOp::create(b, loc, pair.magnitude, norm.getResult());
+        aten::DivTensorOp::create(b, loc, matmul.magnitude, norm.getResult());
     if (lora.transposed)
       factor = aten::HoldOp::create(b, loc, factor, norm.getSum(),
                                     /*saved=*/true);
     factor = aten::UnsqueezeOp::create(b, loc, factor, 0);
     Value base = product->getResult(0);
     if (lora.dropout > 0) {
-      Value matrix = aten::TypeAsOp::create(b, loc, weight, rows);
+      Value matrix = aten::TypeAsOp::create(b, loc, matmul.weight, rows);
       if (!lora.transposed)
         matrix = aten::TOp::create(b, loc, matrix);
       base = aten::MmOp::create(b, loc, rows, matrix);
@@ -253,13 +254,15 @@ private:
 
   func::FuncOp function;
   ArrayRef<ArgumentEdit> edits;
+  const AdapterConfig::Functions functions;
   OpBuilder b;
   std::optional<int64_t> freeKey;
 };
 
 } // namespace
 
-LogicalResult accel::rewriteFunction(func::FuncOp function,
-                                     ArrayRef<ArgumentEdit> edits) {
-  return Rewriter(function, edits).run();
+LogicalResult
+accel::rewriteFunction(func::FuncOp function, ArrayRef<ArgumentEdit> edits,
+                       const AdapterConfig::Functions &functions) {
+  return Rewriter(function, edits, functions).run();
 }

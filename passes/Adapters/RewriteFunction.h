@@ -23,10 +23,11 @@ struct ArgumentEdit {
 
 /// Renames the parameters of `function`, adds the arguments
 /// `OWNER.lora_A.default.weight` and B behind those of their layer, and
-/// the low-rank matmul behind each matmul with a weight. Emits an error where
-/// a weight is used otherwise.
+/// the low-rank matmul behind each matmul with a weight, or in `functions`
+/// together with it. Emits an error where a weight is used otherwise.
 mlir::LogicalResult rewriteFunction(mlir::func::FuncOp function,
-                                    llvm::ArrayRef<ArgumentEdit> edits);
+                                    llvm::ArrayRef<ArgumentEdit> edits,
+                                    const AdapterConfig::Functions &functions);
 
 /// Every name location of `op` and what is in it, below base_model.model.
 void prefixLocations(mlir::Operation *op);

@@ -21,6 +21,13 @@ plan::Arg accel::intArg(int64_t value) {
   return arg;
 }
 
+plan::Arg accel::floatArg(double value) {
+  plan::Arg arg;
+  arg.kind = plan::Arg::Kind::Float;
+  arg.floatValue = value;
+  return arg;
+}
+
 plan::Arg accel::boolArg(bool value) {
   plan::Arg arg;
   arg.kind = plan::Arg::Kind::Bool;
@@ -53,12 +60,7 @@ static std::optional<plan::Arg> convertConstant(Attribute attr) {
   return llvm::TypeSwitch<Attribute, std::optional<plan::Arg>>(attr)
       .Case([](BoolAttr b) { return boolArg(b.getValue()); })
       .Case([](IntegerAttr i) { return intArg(i.getInt()); })
-      .Case([](FloatAttr f) {
-        plan::Arg arg;
-        arg.kind = plan::Arg::Kind::Float;
-        arg.floatValue = f.getValueAsDouble();
-        return arg;
-      })
+      .Case([](FloatAttr f) { return floatArg(f.getValueAsDouble()); })
       .Case([](DenseI64ArrayAttr list) { return intsArg(list.asArrayRef()); })
       .Case([](DenseBoolArrayAttr list) {
         plan::Arg arg;

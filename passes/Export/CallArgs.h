@@ -14,6 +14,7 @@ namespace accel {
 
 using plan::tensorArg;
 plan::Arg intArg(int64_t value);
+plan::Arg floatArg(double value);
 plan::Arg boolArg(bool value);
 plan::Arg intsArg(llvm::ArrayRef<int64_t> values);
 plan::Arg typeArg(plan::DType dtype);

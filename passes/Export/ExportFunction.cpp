@@ -11,6 +11,7 @@
 #include "dialects/Aten/Dropped.h"
 #include "dialects/Aten/InPlace.h"
 #include "dialects/Aten/Layout.h"
+#include "dialects/Aten/Lora.h"
 #include "dialects/Aten/Schema.h"
 #include "dialects/Schedule/Schedule.h"
 #include "dialects/Sharding/Sharding.h"
@@ -204,7 +205,7 @@ private:
         return success();
     }
     if (Value self = aten::overwrittenOperand(op))
-      addProduct(cast<aten::AddmmOp>(op), self);
+      addProduct(aten, self);
     else if (failed(addCall(aten)))
       return failure();
     copyGradients(op);
@@ -212,16 +213,17 @@ private:
   }
 
   /// A matmul that adds to `self`, whose storage the sum takes over.
-  void addProduct(aten::AddmmOp sum, Value self) {
-    int slot = slots.lookup(self);
-    plan::Arg out = tensorArg(slot);
+  void addProduct(aten::AtenOpInterface sum, Value self) {
+    const auto operand = [&](Value v) { return tensorArg(slots.lookup(v)); };
+    plan::Arg out = operand(self), alpha = intArg(1);
+    if (auto scaled = dyn_cast<aten::AlphaAddmmOp>(*sum))
+      alpha = floatArg(scaled.getAlpha().convertToDouble());
     addCost(addInstruction("aten::addmm.out",
-                           {out, tensorArg(slots.lookup(sum.getMat1())),
-                            tensorArg(slots.lookup(sum.getMat2())), intArg(1),
-                            intArg(1), out},
-                           aten::modulePath(sum.getLoc())),
+                           {out, operand(sum->getOperand(1)),
+                            operand(sum->getOperand(2)), intArg(1), alpha, out},
+                           aten::modulePath(sum->getLoc())),
             sum);
-    slots[sum.getResult()] = slot;
+    slots[sum->getResult(0)] = slots.lookup(self);
   }
 
   /// What `op` made goes where it is a gradient.
@@ -262,7 +264,9 @@ private:
               plan::alignedBytes(aten::tensorBytes(value.getType()));
         continue;
       }
-      int base = isView ? slots.lookup(op->getOperand(0)) : -1;
+      int base = isView ? slots.lookup(aten::viewedOperand(
+                              op, cast<OpResult>(value).getResultNumber()))
+                        : -1;
       instruction.results[position] = addSlot(value, base);
     }
     return success();

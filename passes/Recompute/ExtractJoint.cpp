@@ -153,9 +153,11 @@ private:
     mark.intoPlace = writesIntoPlace(op);
     mark.isNorm = isa<aten::FusedRmsNormOp, aten::NativeLayerNormOp>(op);
     mark.overwrites = !forward && aten::overwrittenOperand(op);
-    int base = mark.sharesStorage() ? slots.lookup(op->getOperand(0)) : -1;
-    for (Value value : op->getResults())
+    for (auto [i, value] : llvm::enumerate(op->getResults())) {
+      const int base =
+          mark.sharesStorage() ? slots.lookup(aten::viewedOperand(op, i)) : -1;
       instruction.results.push_back(addSlot(value, base));
+    }
     result.graph.function.instructions.push_back(std::move(instruction));
     result.graph.marks.push_back(mark);
     result.ops.push_back(op);

@@ -2,6 +2,7 @@
 import json
 import os
 
+import adapter_cases
 import counted_step
 import harness
 import jobs
@@ -143,16 +144,15 @@ ADAPTED = {  # model, LoraConfig
 }
 
 
-def adapted_case(dtype, autocast=False, adapted=None):
-    """As saved_case, of PEFT's models: `adapted`, else ADAPTED."""
+def adapted_case(dtype, autocast=False, adapted=None, functions=False):
+    """As saved_case, of PEFT's models, or as axolotl has their `functions`."""
     def compare(context):
-        import adapter_cases
-
         cases, folders = [], []
         for name, (model, options) in (adapted or ADAPTED).items():
             folder = context.path(name)
             jobs.write_config(folder, dict(jobs.MODELS[model], dtype=dtype))
             adapter_cases.write_adapter(folder, options)
+            saved_tensors.mark(folder, functions)
             cases.append((folder, 2, 32, dtype, None, autocast))
             folders.append((name, folder))
         found = harness.in_python(
@@ -164,7 +164,8 @@ def adapted_case(dtype, autocast=False, adapted=None):
             if isinstance(want, str):
                 problems.append(f"{name}: {want}")
                 continue
-            got = dump(context, config, folder, 2, 32, "single")
+            got = dump(context, config, folder, 2, 32, "single",
+                       options=["functions"] if functions else [])
             layers += len(want["layers"])
             problems += [f"{name}: {text}"
                          for text in differences(got, want)]
@@ -290,7 +291,6 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
         folder = context.path("model")
         jobs.write_config(folder, jobs.PEAKED[model])
         if adapter:  # step-model-dump takes it from there
-            import adapter_cases
             adapter_cases.write_adapter(folder, adapter)
         want = harness.in_python(
             tracked_step.fsdp2,
@@ -319,7 +319,6 @@ def preference_case(model, batch, length, executor, reference, adapter=None,
         jobs.write_config(folder, jobs.MODELS[model])
         second = reference == "second"
         if adapter:
-            import adapter_cases
             adapter_cases.write_adapter(folder, adapter)
         options = ["dpo" + (f"-{reference}" if reference else "")]
         options += ["whole"] if whole else []
@@ -486,8 +485,6 @@ def fsdp1_adapter_case(model, batch, length, reentrant, adapter):
     """Units of frozen parameters, whose hooks hold what a reentrant checkpoint
     detaches."""
     def compare(context):
-        import adapter_cases
-
         folder = context.path("model")
         jobs.write_config(folder, jobs.MODELS[model])
         adapter_cases.write_adapter(folder, adapter)

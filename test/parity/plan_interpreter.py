@@ -20,6 +20,31 @@ def aligned(size):
     return (size + 63) // 64 * 64
 
 
+def glu_in_place_backward(grad, gate, up, gelu):
+    activation = torch.nn.functional.gelu if gelu else torch.nn.functional.silu
+    with torch.enable_grad():
+        x = gate.clone().requires_grad_()
+        opened = activation(x)
+        slope, = torch.autograd.grad(opened, x, grad * up)
+    opened = opened.detach()
+    of_up = grad * opened
+    grad.copy_(opened * up)
+    gate.copy_(slope)
+    up.copy_(of_up)
+    return grad, gate, up
+
+
+FUSED = {  # what accel-run has no operator for
+    "alpha_mm": lambda a, b, alpha: (a @ b) * alpha,
+    "swiglu": lambda gate, up: torch.nn.functional.silu(gate) * up,
+    "geglu": lambda gate, up: torch.nn.functional.gelu(gate) * up,
+    "glu_in_place_backward": glu_in_place_backward,
+    "hold": lambda value, held, saved: value,
+    "lora_projections": lambda values: values,
+    "lora_mlp": lambda values: values[0],
+}
+
+
 def operator(name):
     """aten::mm.out -> torch.ops.aten.mm.out."""
     packet, _, overload = name.removeprefix("aten::").partition(".")
@@ -126,8 +151,10 @@ class Call:
     def run(self, number):
         instruction = self.function["instructions"][number]
         with torch.no_grad():
-            results = call(operator(instruction["op"]),
-                           self.arguments(instruction))
+            kind, _, name = instruction["op"].partition("::")
+            arguments = self.arguments(instruction)
+            results = FUSED[name](*arguments) if kind == "fused" else call(
+                operator(instruction["op"]), arguments)
         self.finish(number, results if isinstance(results, (tuple, list))
                     else [results])
 

@@ -116,6 +116,15 @@ class Recorder:
                    for pointer, (size, view) in self.held().items())
 
 
+# In a folder with an adapter: axolotl computes its layers.
+FUNCTIONS = "axolotl_functions"
+
+
+def mark(folder, functions=True):
+    if functions:
+        open(f"{folder}/{FUNCTIONS}", "w").close()
+
+
 # transformers has no fused attention for them.
 EAGER = ("gemma2", "gpt_oss", "mpt")
 
@@ -148,8 +157,12 @@ def adapted(model, folder, checkpointed=False):
 
     if checkpointed:
         model.enable_input_require_grads()
-    return peft.get_peft_model(
+    model = peft.get_peft_model(
         model, peft.LoraConfig.from_pretrained(folder)).train()
+    if os.path.exists(os.path.join(folder, FUNCTIONS)):
+        import axolotl_functions
+        axolotl_functions.patch(model)
+    return model
 
 
 def to_float8(model, recipe):

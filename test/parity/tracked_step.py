@@ -112,12 +112,38 @@ def peak_of(tracker):
     return named
 
 
+def peak_of_step(model, optimizer, ids, run=None, autocast=False):
+    """The peak of a second step, as MemTracker counts it."""
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    run = run or model
+    one_step(run, optimizer, ids, autocast)
+    tracker = MemTracker()
+    tracker.track_external(model, optimizer, ids)
+    with tracker:
+        one_step(run, optimizer, ids, autocast)
+    return peak_of(tracker)
+
+
+def adapted(folder, batch, length, dtype):
+    """Of a step of a model with the adapter of the folder."""
+    import torch
+    import saved_tensors
+
+    model = saved_tensors.adapted(build(folder, dtype), folder)
+    optimizer = torch.optim.AdamW(
+        [p for p in model.parameters() if p.requires_grad], lr=1e-3,
+        foreach=True)
+    ids = torch.randint(0, model.config.vocab_size, (batch, length))
+    with hooks_of_frozen():
+        return peak_of_step(model, optimizer, ids)
+
+
 def single(folder, batch, length, checkpoint, kernel, autocast=False,
            parts=False):
     """MemTracker's peak of a step without any distribution; with `parts` the
     loss in parts, which is compared with the model's own first."""
     import torch
-    from torch.distributed._tools.mem_tracker import MemTracker
 
     model = build(folder)
     if checkpoint:
@@ -132,12 +158,7 @@ def single(folder, batch, length, checkpoint, kernel, autocast=False,
         losses = [f(input_ids=ids, labels=ids, use_cache=False).loss.item()
                   for f in (model, run)]
         assert abs(losses[0] - losses[1]) < 1e-5 * losses[0], losses
-    one_step(run, optimizer, ids, autocast)
-    tracker = MemTracker()
-    tracker.track_external(model, optimizer, ids)
-    with tracker:
-        one_step(run, optimizer, ids, autocast)
-    return peak_of(tracker)
+    return peak_of_step(model, optimizer, ids, run, autocast)
 
 
 def tensor_parallel(model, mesh):

@@ -9,7 +9,8 @@
 // passes/FrameworkSteps makes of them, for test/parity. SEQUENCE is N[:TARGET
 // LENGTH][+INPUT]... "fp8:RECIPE" converts linear layers. The last are DDP's:
 // gradients as views of buckets, and communication hooks. "stages=N:M:TORCH":
-// N stages of M micro-batches under 1F1B of that release.
+// N stages of M micro-batches under 1F1B of that release. "functions": axolotl
+// computes the adapter's layers.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/BuildModel.h"
@@ -271,6 +272,9 @@ int main(int argc, char **argv) {
   const std::string folder = argv[2];
   if (std::filesystem::exists(folder + "/adapter_config.json")) {
     auto adapter = readAdapterConfig(folder, engine);
+    for (int i = 9; adapter && i < argc; ++i)
+      if (std::string(argv[i]) == "functions")
+        adapter->functions = {true, true, true};
     if (!adapter || failed(applyAdapter(**module, *adapter, engine))) {
       llvm::errs() << renderText(engine);
       return 1;
@@ -345,6 +349,7 @@ int main(int argc, char **argv) {
              std::string(argv[i]) != "reentrant" &&
              std::string(argv[i]) != "eager" &&
              std::string(argv[i]) != "whole" &&
+             std::string(argv[i]) != "functions" &&
              std::string(argv[i]).rfind("compiled", 0) != 0 &&
              std::string(argv[i]).rfind("bucket=", 0) != 0 &&
              !cutInStages(argv[i], candidate) && !fp8Named(argv[i]) &&
