@@ -69,38 +69,7 @@ void SettingsReader::translateAxolotl() {
   translateAxolotlAttention();
   translateAxolotlAdapter();
 
-  if (const Given *plugins = given("plugins"); plugins)
-    for (const yaml::Node *plugin : plugins->value->items) {
-      const std::string &name = plugin->text;
-      const bool liger = name.find("liger") != std::string::npos;
-      const bool silent = name.find("swanlab") != std::string::npos ||
-                          name.find("lm_eval") != std::string::npos;
-      if (!liger && !silent)
-        refuse("plugins",
-               "the plugin " + printable(name) + " is not modelled yet",
-               "leave it out to plan without it");
-    }
-  const Given *fused = given("liger_fused_linear_cross_entropy");
-  const Given *ligerOther = nullptr;
-  for (const char *name :
-       {"liger_rope", "liger_rms_norm", "liger_swiglu", "liger_glu_activation",
-        "liger_layer_norm", "liger_cross_entropy", "liger_rms_norm_gated"})
-    if (isOn(given(name)))
-      ligerOther = given(name);
-  if (isOn(fused) || ligerOther) {
-    const Given &place = isOn(fused) ? *fused : *ligerOther;
-    stand("use_liger_kernel", place.value, place);
-    yaml::Node *config = nodes.make(place.file, place.value->range);
-    nodes.set(*config, "fused_linear_cross_entropy",
-              nodes.boolean(place.file, place.value->range, isOn(fused)));
-    stand("liger_kernel_config", config, place);
-  }
-  for (const char *name : {"cut_cross_entropy", "chunked_cross_entropy"})
-    if (isOn(given(name)))
-      refuse(name,
-             std::string(name) +
-                 " computes head and loss by a kernel that is not modelled yet",
-             "liger_fused_linear_cross_entropy is modelled");
+  translateAxolotlLoss();
   if (given("unfrozen_parameters"))
     refuse("unfrozen_parameters",
            "training some parameters only is not read from axolotl's files "
@@ -141,6 +110,60 @@ void SettingsReader::translateAxolotl() {
   if (!given("fsdp") || off || given("fsdp")->value->isNull())
     stand("fsdp", nodes.boolean(config->file, config->key, true), *config);
   stand("fsdp_config", copy, *config);
+}
+
+/// Plugins, which replace the loss: Liger's and Apple's cut cross-entropy,
+/// which is on where its plugin is (integrations/cut_cross_entropy/args.py).
+void SettingsReader::translateAxolotlLoss() {
+  const Given *cut = given("cut_cross_entropy"), *cutting = nullptr;
+  if (isOn(cut))
+    cutting = cut;
+  if (const Given *plugins = given("plugins"); plugins)
+    for (const yaml::Node *plugin : plugins->value->items) {
+      const std::string &name = plugin->text;
+      const auto names = [&](const char *part) {
+        return name.find(part) != std::string::npos;
+      };
+      if (names("cut_cross_entropy")) {
+        if (!cut || cut->value->isNull())
+          cutting = plugins;
+      } else if (!names("liger") && !names("swanlab") && !names("lm_eval")) {
+        refuse("plugins",
+               "the plugin " + printable(name) + " is not modelled yet",
+               "leave it out to plan without it");
+      }
+    }
+  const Given *fused = given("liger_fused_linear_cross_entropy");
+  const Given *ligerOther = nullptr;
+  for (const char *name :
+       {"liger_rope", "liger_rms_norm", "liger_swiglu", "liger_glu_activation",
+        "liger_layer_norm", "liger_cross_entropy", "liger_rms_norm_gated"})
+    if (isOn(given(name)))
+      ligerOther = given(name);
+  if (isOn(fused) || ligerOther || cutting) {
+    const Given &place = isOn(fused) ? *fused
+                         : cutting   ? *cutting
+                                     : *ligerOther;
+    const auto flag = [&](bool on) {
+      return nodes.boolean(place.file, place.value->range, on);
+    };
+    stand("use_liger_kernel", flag(true), place);
+    yaml::Node *config = nodes.make(place.file, place.value->range);
+    nodes.set(*config, "fused_linear_cross_entropy",
+              flag(isOn(fused) || cutting));
+    stand("liger_kernel_config", config, place);
+  }
+  if (cutting)
+    note("cut-cross-entropy", cutting->written.c_str(),
+         "cut cross-entropy is counted as Liger Kernel's fused loss: neither "
+         "keeps the logits, but this one computes chunks of them, which cut "
+         "cross-entropy has in registers",
+         "");
+  if (isOn(given("chunked_cross_entropy")))
+    refuse("chunked_cross_entropy",
+           "chunked_cross_entropy computes head and loss by a kernel that is "
+           "not modelled yet",
+           "liger_fused_linear_cross_entropy is modelled");
 }
 
 /// core/trainers/mixins/activation_checkpointing.py: around layers that are

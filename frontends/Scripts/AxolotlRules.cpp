@@ -350,7 +350,7 @@ private:
 
 /// check_auto_enable_lora_kernels: an adapter that no key says otherwise of
 /// runs in autograd functions of axolotl's own.
-bool takesKernels(const GivenArguments &given, const Answers &answers) {
+bool takesFunctions(const GivenArguments &given, const Answers &answers) {
   for (const char *key : {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel",
                           "lora_embedding_kernel"})
     if (const Given *asked = given.find(key); asked && !asked->value->isNull())
@@ -358,6 +358,20 @@ bool takesKernels(const GivenArguments &given, const Answers &answers) {
   return answers.all("adapter=lora|qlora & !rl & !trust_remote_code") &&
          !answers.all("adapter=lora & load_in_8bit") &&
          !answers.all("fsdp_config & fsdp_version=1");
+}
+
+/// With what an adapter's functions are not modelled; null: they are.
+const char *unmodelledWith(const AdapterConfig &adapter,
+                           const Answers &answers) {
+  if (adapter.magnitude)
+    return "with DoRA";
+  if (adapter.bias != AdapterConfig::Bias::None)
+    return "with biases that are trained";
+  if (answers.all("torch_compile"))
+    return "where they are compiled";
+  if (answers.all("tensor_parallel_size>1"))
+    return "with tensor parallelism";
+  return nullptr;
 }
 
 } // namespace
@@ -375,13 +389,6 @@ void SettingsReader::checkAxolotl() {
            std::string(rule.what) + "; axolotl stops with a ValueError",
            rule.fix);
   }
-  if (recipe.planning() && takesKernels(recipe.given(), answers))
-    report(engine, Severity::Warning, "axolotl-kernels", *given("adapter"),
-           "axolotl puts kernels of its own around the adapter where no key "
-           "says otherwise, and the plan is of PEFT's layers: a step takes "
-           "less memory and time than is predicted",
-           "write lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel and "
-           "lora_embedding_kernel: false to train what is planned");
   int sizes = 0;
   const Given *any = nullptr;
   for (const char *name :
@@ -407,6 +414,38 @@ void SettingsReader::checkAxolotl() {
                  " above 1 needs flash attention; axolotl stops with a "
                  "ValueError",
              "attn_implementation: flash_attention_2");
+}
+
+/// Layers that axolotl computes in functions of its own
+/// (monkeypatch/lora_kernels.py).
+void SettingsReader::readAdapterFunctions() {
+  const Answers answers(recipe.given());
+  const bool all = takesFunctions(recipe.given(), answers);
+  AdapterConfig::Functions functions = {all || answers.all("lora_qkv_kernel"),
+                                        all || answers.all("lora_o_kernel"),
+                                        all || answers.all("lora_mlp_kernel")};
+  if (!functions.any())
+    return;
+  if (const char *with = unmodelledWith(*settings.adapter, answers)) {
+    if (recipe.planning())
+      report(engine, Severity::Warning, "axolotl-kernels", *given("adapter"),
+             std::string("axolotl computes layers with an adapter in autograd "
+                         "functions of its own") +
+                 (all ? " where no key says otherwise" : "") +
+                 ", which are not modelled " + with +
+                 "; the plan is of PEFT's layers, which take more memory and "
+                 "time",
+             "write lora_mlp_kernel, lora_qkv_kernel, lora_o_kernel and "
+             "lora_embedding_kernel: false to train what is planned");
+    return;
+  }
+  settings.adapter->functions = functions;
+  for (const auto &[name, on] :
+       {std::pair("lora_qkv_kernel", functions.projections),
+        {"lora_o_kernel", functions.output},
+        {"lora_mlp_kernel", functions.mlp}})
+    row(name, on ? "true" : "false",
+        all ? "axolotl's default for an adapter" : "");
 }
 
 } // namespace accel::scripts

@@ -144,9 +144,12 @@ void SettingsReader::readAdapter() {
   }
   settings.adapter = accel::readAdapter(
       place.file, *config, "", /*strict=*/false, recipe.planning(), engine);
-  if (settings.adapter)
-    row(rank ? "lora_r" : "use_peft",
-        "rank " + std::to_string(settings.adapter->rank), "");
+  if (!settings.adapter)
+    return;
+  row(rank ? "lora_r" : "use_peft",
+      "rank " + std::to_string(settings.adapter->rank), "");
+  if (recipe.reader() == Reader::Axolotl)
+    readAdapterFunctions();
 }
 
 void SettingsReader::readQuantization() {
@@ -168,10 +171,9 @@ void SettingsReader::readQuantization() {
                  : *storage == plan::DType::F16 ? ",storage=f16"
                                                 : ",storage=f32";
   }
-  // axolotl calls prepare_model_for_kbit_training where nothing is sharded.
-  if (recipe.reader() == Reader::Axolotl && !given("fsdp_config") &&
-      text("deepspeed").find("zero3") == std::string::npos)
-    spelled += ",prepared";
+  // axolotl calls prepare_model_for_kbit_training where nothing is sharded, and
+  // gives norms and embeddings the base's dtype again behind it
+  // (loaders/model.py, _configure_embedding_dtypes).
   set(settings.quantization, spelled, four ? "load_in_4bit" : "load_in_8bit",
       spelled);
   if (!settings.adapter && !truth("use_peft"))

@@ -104,8 +104,10 @@ private:
 
   // Axolotl.cpp, LlamaFactory.cpp: their own names and values as those of
   // transformers and TRL.
-  void checkAxolotl(); // AxolotlRules.cpp
+  void checkAxolotl();         // AxolotlRules.cpp
+  void readAdapterFunctions(); // AxolotlRules.cpp
   void translateAxolotl();
+  void translateAxolotlLoss();
   void translateAxolotlOffloading();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();

@@ -391,8 +391,7 @@ TEST_F(Scripts, axolotlIsRead) {
   EXPECT_EQ(job->script.owner, "axolotl");
   EXPECT_EQ(job->data.microBatch.value, 2);
   EXPECT_EQ(*job->accumulation, 4);
-  EXPECT_EQ(*job->script.quantization,
-            "nf4,double_quant,storage=bf16,prepared");
+  EXPECT_EQ(*job->script.quantization, "nf4,double_quant,storage=bf16");
   ASSERT_TRUE(job->adapter);
   EXPECT_TRUE(job->adapter->allLinear);
   EXPECT_EQ(job->adapter->rank, 32);

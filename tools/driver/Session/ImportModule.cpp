@@ -90,8 +90,8 @@ ImportOptions importOptions(const PlanInputs &inputs,
   if (*script.fusedLoss) {
     import.lossChunks = LossChunks(); // as the kernel cuts it
     import.lossWhy = script.fusedLoss.key;
-    // axolotl names the loss alone.
-    if (script.fusedLoss.key.find("cross_entropy") == std::string::npos)
+    // axolotl asks for the loss alone.
+    if (script.owner != "axolotl")
       import.kernels.push_back(frameworks::KernelSet::Liger);
   } else if (const int64_t rows = *script.lossChunkRows) {
     const int64_t tokens = import.microBatch * import.sequenceLength;
@@ -160,9 +160,13 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
   if (failed(module))
     return failure();
   nameStored(**module, inputs);
-  if ((inputs.adapter &&
-       failed(applyAdapter(**module, *inputs.adapter, engine))) ||
-      !checkAdapterWeights(**module, inputs, engine))
+  if (std::optional<AdapterConfig> adapter = inputs.adapter) {
+    if (inputs.executor == FrameworkKind::AccelRun) // has PEFT's layers
+      adapter->functions = {};
+    if (failed(applyAdapter(**module, *adapter, engine)))
+      return failure();
+  }
+  if (!checkAdapterWeights(**module, inputs, engine))
     return failure();
   return module;
 }
