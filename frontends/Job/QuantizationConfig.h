@@ -36,6 +36,10 @@ struct QuantizationConfig {
   /// prepare_model_for_kbit_training was called: what is not quantised is fp32.
   bool preparedForTraining = false;
 
+  /// FSDP2 is patched so that what it shards keeps its scales
+  /// (axolotl/monkeypatch/fsdp2_qlora.py).
+  bool keepsScalesUnderFsdp2 = false;
+
   Location at;
   std::string key; // of the file, or "--quantize"
 };

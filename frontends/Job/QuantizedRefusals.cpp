@@ -14,6 +14,14 @@ std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
                                                const std::string &torch) {
   const std::string name = plan::describe(config.values.format).name;
   const bool four = plan::isFourBit(config.values.format);
+  if (config.keepsScalesUnderFsdp2) {
+    if (four && plan::itemSize(config.values.storageDtype()) > 1)
+      return std::nullopt;
+    return QuantizedRefusal{
+        "shards of weights that are packed in bytes (" + name +
+            "), which FSDP2 has where axolotl patches it, are not modelled yet",
+        "a 4-bit base is modelled", /*isOurs=*/true};
+  }
   if (!four || config.values.storageDtype() != plan::DType::U8)
     return QuantizedRefusal{
         "FSDP2 cannot shard a quantised base (" + name +
@@ -39,6 +47,8 @@ std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
 
 void noteWholeUnderFsdp2(const QuantizationConfig &config,
                          const std::string &file, DiagnosticEngine &engine) {
+  if (config.keepsScalesUnderFsdp2)
+    return;
   engine.note("qlora-replicated", file,
               std::string(plan::describe(config.values.format).name) +
                   " weights are packed in bytes, which FSDP2's preparation "

@@ -15,6 +15,7 @@ inline constexpr const char *quantizedBaseCode = "quantized-base";
 
 struct QuantizedRefusal {
   std::string message, hint; // sentences
+  bool isOurs = false;       // it works, and is not modelled
 };
 
 /// Why FSDP2 cannot train an adapter on such a base; nothing where it can,

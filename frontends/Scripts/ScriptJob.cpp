@@ -451,6 +451,7 @@ private:
       if (job.quantization) {
         job.quantization->at = base.at;
         job.quantization->key = base.key;
+        job.quantization->keepsScalesUnderFsdp2 = settings.owner == "axolotl";
       } else {
         fail("invalid-value", base.at.file, problem);
       }

@@ -63,7 +63,8 @@ private:
     if (std::optional<QuantizedRefusal> why =
             refusalOfFsdp2(config, inputs.job.accelerate.version,
                            options.torchVersion.value_or("")))
-      return refuse(quantizedBaseCode, why->message, why->hint);
+      return refuse(why->isOurs ? notSupportedCode : quantizedBaseCode,
+                    why->message, why->hint);
     if (!checkEmitted())
       return false;
     noteWholeUnderFsdp2(config, options.config, engine);
