@@ -100,6 +100,8 @@ struct ScriptSettings {
 
   Setting<std::string> optim; // as transformers names it; empty: not given
   Setting<std::optional<double>> learningRate, weightDecay, maxGradNorm;
+  /// JobConfig::trainable, where the script freezes the other parameters.
+  Setting<std::string> trainable;
   /// Every layer is recomputed in the backward by transformers itself.
   Setting<bool> layerCheckpointing;
   /// Of the layers the first, and each that follows after so many.

@@ -11,6 +11,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Scripts/ReadSettings.h"
 
+#include "frontends/Diagnostics/Regex.h"
+
 #include <algorithm>
 
 namespace accel::scripts {
@@ -70,11 +72,7 @@ void SettingsReader::translateAxolotl() {
   translateAxolotlAdapter();
 
   translateAxolotlLoss();
-  if (given("unfrozen_parameters"))
-    refuse("unfrozen_parameters",
-           "training some parameters only is not read from axolotl's files "
-           "yet",
-           "write trainable in a job.yaml");
+  translateAxolotlFrozen();
 
   // The mesh, which axolotl gives Accelerate.
   auto axis = [&](const char *name, const char *key) {
@@ -164,6 +162,54 @@ void SettingsReader::translateAxolotlLoss() {
            "chunked_cross_entropy computes head and loss by a kernel that is "
            "not modelled yet",
            "liger_fused_linear_cross_entropy is modelled");
+}
+
+namespace {
+
+/// utils/freeze.py, LayerNamePattern: a dot is one unless it is repeated by +,
+/// a pattern begins where the name does, and rows that are named behind it say
+/// which gradients are zeroed, not which are computed.
+std::string patternOfNames(const std::string &text) {
+  size_t end = text.size();
+  if (const size_t rows = text.rfind('[');
+      text.ends_with("]") && rows != text.npos && rows > 0 &&
+      text.find_first_not_of("0123456789:", rows + 1) + 1 == end)
+    end = rows;
+  std::string pattern = "^(?:";
+  for (size_t i = 0; i < end; ++i) {
+    if (text[i] == '.' && (i + 1 == end || text[i + 1] != '+'))
+      pattern += '\\';
+    pattern += text[i];
+  }
+  return pattern + ")";
+}
+
+} // namespace
+
+void SettingsReader::translateAxolotlFrozen() {
+  const char *name = "unfrozen_parameters";
+  const Given *asked = given(name);
+  if (!asked || !asked->value->isSequence() || asked->value->items.empty())
+    return;
+  // train.py freezes by the names of a PeftModel.
+  if (given("adapter") && !given("adapter")->value->isNull())
+    return refuse(name,
+                  "unfrozen_parameters freezes the adapter too where it does "
+                  "not name base_model.model, and is not modelled beside one",
+                  "leave it out: an adapter freezes the base by itself");
+  std::string all;
+  for (const yaml::Node *item : asked->value->items) {
+    const std::string pattern = patternOfNames(item->text);
+    if (!item->isString() || item->text.size() > 2000 ||
+        !Regex::compile(pattern))
+      return error("invalid-regex", name,
+                   "'" + printable(item->text) +
+                       "' is no regex of parameters' names");
+    all += (all.empty() ? "" : "|") + pattern;
+  }
+  set(settings.trainable, all, name,
+      std::to_string(asked->value->items.size()) + " patterns",
+      "parameters that none matches are frozen");
 }
 
 /// core/trainers/mixins/activation_checkpointing.py: around layers that are

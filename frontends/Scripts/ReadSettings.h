@@ -108,6 +108,7 @@ private:
   void readAdapterFunctions(); // AxolotlRules.cpp
   void translateAxolotl();
   void translateAxolotlLoss();
+  void translateAxolotlFrozen();
   void translateAxolotlOffloading();
   void translateAxolotlAttention();
   void translateAxolotlAdapter();

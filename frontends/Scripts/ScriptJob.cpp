@@ -440,6 +440,8 @@ private:
     rate(job.optimizer.maxGradNorm, settings.maxGradNorm);
     if (settings.adapter)
       job.adapter = settings.adapter;
+    if (!settings.trainable->empty())
+      job.trainable = settings.trainable;
     if (settings.ownShards.value)
       applyOwnShards(settings.ownShards, job);
     job.loadDtype = settings.loadDtype;
