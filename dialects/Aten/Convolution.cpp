@@ -143,8 +143,8 @@ INFER(ConvolutionBackwardOp) {
 //===----------------------------------------------------------------------===//
 
 /// Each position of the smaller side meets one whole kernel.
-static double matmulFlops(RankedTensorType input, RankedTensorType weight,
-                          RankedTensorType output, bool transposed) {
+static double tapsFlops(RankedTensorType input, RankedTensorType weight,
+                        RankedTensorType output, bool transposed) {
   RankedTensorType side = transposed ? input : output;
   double kernel =
       weight.getNumElements() /
@@ -153,16 +153,16 @@ static double matmulFlops(RankedTensorType input, RankedTensorType weight,
 }
 
 Cost ConvolutionOp::getCost() {
-  double flops = matmulFlops(tensorType(getInput()), tensorType(getWeight()),
-                             tensorType(getResult()), getTransposed());
+  double flops = tapsFlops(tensorType(getInput()), tensorType(getWeight()),
+                           tensorType(getResult()), getTransposed());
   if (getBias())
     flops += tensorType(getResult()).getNumElements();
   return {flops, defaultCost(*this).bytes};
 }
 
 Cost ConvolutionBackwardOp::getCost() {
-  double product = matmulFlops(tensorType(getInput()), tensorType(getWeight()),
-                               tensorType(getGradOutput()), getTransposed());
+  double product = tapsFlops(tensorType(getInput()), tensorType(getWeight()),
+                             tensorType(getGradOutput()), getTransposed());
   ArrayRef<bool> mask = getOutputMask();
   double flops = (mask[0] + mask[1]) * product;
   if (mask[2])

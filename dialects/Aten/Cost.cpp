@@ -21,7 +21,7 @@ int64_t aten::tensorBytes(Type type) {
   return tensor.getNumElements() * std::max<int64_t>(bits / 8, 1);
 }
 
-static double touchedBytes(Operation *op) {
+double aten::touchedBytes(Operation *op) {
   double bytes = 0;
   for (Value operand : op->getOperands())
     bytes += tensorBytes(operand.getType());
@@ -64,7 +64,7 @@ int64_t aten::defaultWorkspaceBytes(Operation *op, Device device) {
   return bytes;
 }
 
-static double matmulFlops(Value a, Value b) {
+double aten::matmulFlops(Value a, Value b) {
   auto left = cast<RankedTensorType>(a.getType());
   auto right = cast<RankedTensorType>(b.getType());
   return 2.0 * left.getDimSize(0) * left.getDimSize(1) * right.getDimSize(1);

@@ -25,42 +25,18 @@ using namespace accel::aten;
 // Matmuls times a number
 //===----------------------------------------------------------------------===//
 
-static LogicalResult inferProduct(std::optional<Location> loc, Value a, Value b,
-                                  SmallVectorImpl<Type> &results) {
-  ArrayRef<int64_t> rows = shapeOf(a), columns = shapeOf(b);
-  if (rows.size() != 2 || columns.size() != 2 || rows[1] != columns[0] ||
-      elementOf(a) != elementOf(b))
-    return emitOptionalError(loc,
-                             "expects two matrices of one element type "
-                             "whose inner sizes are equal, got ",
-                             a.getType(), " and ", b.getType());
-  results.push_back(tensorType(a).clone({rows[0], columns[1]}));
-  return success();
-}
-
-static double productFlops(Value a, Value b) {
-  return 2.0 * double(shapeOf(a)[0]) * double(shapeOf(a)[1]) *
-         double(shapeOf(b)[1]);
-}
-
-static double bytesOf(ValueRange values) {
-  double bytes = 0;
-  for (Value value : values)
-    bytes += double(tensorBytes(value.getType()));
-  return bytes;
-}
-
 INFER(AlphaMmOp) {
-  return inferProduct(loc, adaptor.getSelf(), adaptor.getMat2(), results);
+  return inferMatmul(loc, tensorType(adaptor.getSelf()),
+                     tensorType(adaptor.getMat2()), results);
 }
 
 Cost AlphaMmOp::getCost() {
-  return {productFlops(getSelf(), getMat2()),
-          bytesOf(getOperands()) + bytesOf(getResult())};
+  return {matmulFlops(getSelf(), getMat2()), touchedBytes(*this)};
 }
 
 INFER(AlphaAddmmOp) {
-  if (failed(inferProduct(loc, adaptor.getMat1(), adaptor.getMat2(), results)))
+  if (failed(inferMatmul(loc, tensorType(adaptor.getMat1()),
+                         tensorType(adaptor.getMat2()), results)))
     return failure();
   if (adaptor.getSelf().getType() != results.front())
     return emitOptionalError(loc, "adds to ", adaptor.getSelf().getType(),
@@ -69,8 +45,7 @@ INFER(AlphaAddmmOp) {
 }
 
 Cost AlphaAddmmOp::getCost() {
-  return {productFlops(getMat1(), getMat2()),
-          bytesOf(getOperands()) + bytesOf(getResult())};
+  return {matmulFlops(getMat1(), getMat2()), touchedBytes(*this)};
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,7 +65,7 @@ INFER(GluInPlaceBackwardOp) {
 
 Cost GluInPlaceBackwardOp::getCost() {
   return {8.0 * double(tensorType(getGate()).getNumElements()),
-          bytesOf(getOperands()) + bytesOf(getResults())};
+          touchedBytes(*this)};
 }
 
 //===----------------------------------------------------------------------===//

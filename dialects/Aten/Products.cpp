@@ -40,9 +40,9 @@ static LogicalResult checkAddend(std::optional<Location> loc,
   return success();
 }
 
-static LogicalResult inferProduct(std::optional<Location> loc,
-                                  RankedTensorType a, RankedTensorType b,
-                                  SmallVectorImpl<Type> &results) {
+LogicalResult aten::inferMatmul(std::optional<Location> loc, RankedTensorType a,
+                                RankedTensorType b,
+                                SmallVectorImpl<Type> &results) {
   if (a.getRank() != 2 || b.getRank() != 2)
     return emitOptionalError(loc, "expects two matrices, got ", a, " and ", b);
   if (failed(checkElements(loc, a, b)))
@@ -54,13 +54,13 @@ static LogicalResult inferProduct(std::optional<Location> loc,
 }
 
 INFER(MmOp) {
-  return inferProduct(loc, tensorType(adaptor.getSelf()),
-                      tensorType(adaptor.getMat2()), results);
+  return inferMatmul(loc, tensorType(adaptor.getSelf()),
+                     tensorType(adaptor.getMat2()), results);
 }
 
 INFER(AddmmOp) {
-  if (failed(inferProduct(loc, tensorType(adaptor.getMat1()),
-                          tensorType(adaptor.getMat2()), results)))
+  if (failed(inferMatmul(loc, tensorType(adaptor.getMat1()),
+                         tensorType(adaptor.getMat2()), results)))
     return failure();
   return checkAddend(loc, tensorType(adaptor.getSelf()), results);
 }

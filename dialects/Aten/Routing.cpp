@@ -20,16 +20,6 @@ static LogicalResult checkDim(std::optional<Location> loc, int64_t dim,
 }
 
 static double numel(Value value) { return tensorType(value).getNumElements(); }
-static int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-static double touchedBytes(Operation *op) {
-  double bytes = 0;
-  for (Value value : op->getOperands())
-    bytes += tensorBytes(value.getType());
-  for (Value value : op->getResults())
-    bytes += tensorBytes(value.getType());
-  return bytes;
-}
 
 //===----------------------------------------------------------------------===//
 // Choices
@@ -99,8 +89,9 @@ Cost SortStableOp::getCost() {
 
 /// Positions are sorted along with the values, in one more tensor.
 int64_t SortStableOp::getWorkspaceBytes(Device device) {
-  return device == Device::Cpu ? aligned(tensorBytes(getIndices().getType()))
-                               : 0;
+  return device == Device::Cpu
+             ? alignedBytes(tensorBytes(getIndices().getType()))
+             : 0;
 }
 
 BACKWARD(SortStableOp) {
@@ -160,8 +151,8 @@ int64_t HistcOp::getWorkspaceBytes(Device device) {
     return 0;
   RankedTensorType type = tensorType(getResult());
   int64_t item = tensorBytes(type) / std::max<int64_t>(getBins(), 1);
-  return aligned((static_cast<int64_t>(getBins()) + 1) * item) +
-         aligned(tensorBytes(type)) + (getMin() == getMax() ? 64 : 0);
+  return alignedBytes((static_cast<int64_t>(getBins()) + 1) * item) +
+         alignedBytes(tensorBytes(type)) + (getMin() == getMax() ? 64 : 0);
 }
 
 //===----------------------------------------------------------------------===//

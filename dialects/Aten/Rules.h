@@ -31,6 +31,16 @@ namespace accel::aten {
 /// the table); 0 for those that allocate nothing.
 int64_t kernelWorkspaceBytes(mlir::Operation *op);
 
+/// Bytes of all operands and results.
+double touchedBytes(mlir::Operation *op);
+/// Those of the product of two matrices.
+double matmulFlops(mlir::Value a, mlir::Value b);
+/// The type of that, or a diagnostic where there is none.
+mlir::LogicalResult inferMatmul(std::optional<mlir::Location> loc,
+                                mlir::RankedTensorType a,
+                                mlir::RankedTensorType b,
+                                llvm::SmallVectorImpl<mlir::Type> &results);
+
 inline llvm::ArrayRef<int64_t> shapeOf(mlir::Value value) {
   return tensorType(value).getShape();
 }

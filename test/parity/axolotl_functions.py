@@ -23,24 +23,14 @@ def forward_of(activation):
     return forward
 
 
-def backward_of(activation):
+def backward_of(gelu):
     """The output over its gradient, and the gradients of gate and up over
     those."""
-    import torch
-
-    def one(grad, gate, up):
-        with torch.enable_grad():
-            e = gate.detach().clone().requires_grad_()
-            opened = activation(e)
-        slope, = torch.autograd.grad(opened, e, grad * up)
-        opened = opened.detach()
-        of_up = grad * opened
-        grad.copy_(opened * up)
-        gate.copy_(slope)
-        up.copy_(of_up)
+    from plan_interpreter import glu_in_place_backward
 
     def backward(grad, gate, up):
-        in_rows(one)(grad, gate, up)
+        in_rows(lambda *rows: glu_in_place_backward(*rows, gelu))(grad, gate,
+                                                                  up)
         return grad, gate, up
     return backward
 
@@ -63,7 +53,7 @@ def lora():
     for name, activation in (("swiglu", F.silu), ("geglu", F.gelu)):
         module(f"axolotl.kernels.{name}", **{
             f"{name}_forward": forward_of(activation),
-            f"{name}_backward": backward_of(activation)})
+            f"{name}_backward": backward_of(name == "geglu")})
     return importlib.import_module("axolotl.kernels.lora")
 
 
