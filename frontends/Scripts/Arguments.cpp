@@ -118,10 +118,11 @@ std::vector<ArgumentMeaning> parseMeanings() {
     for (int i = 0; i < families; ++i)
       if (columns[0] == toString(static_cast<Family>(i)))
         meaning.family = static_cast<Family>(i);
-    meaning.meaning = columns[1] == "read"   ? Meaning::Read
-                      : columns[1] == "same" ? Meaning::Same
-                      : columns[1] == "none" ? Meaning::NoEffect
-                                             : Meaning::Refused;
+    meaning.meaning = columns[1] == "read"     ? Meaning::Read
+                      : columns[1] == "same"   ? Meaning::Same
+                      : columns[1] == "none"   ? Meaning::NoEffect
+                      : columns[1] == "slight" ? Meaning::Slight
+                                               : Meaning::Refused;
     if (columns.size() > 3)
       meaning.harmless = words(columns[3]);
     if (columns.size() > 4)

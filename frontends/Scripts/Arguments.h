@@ -52,6 +52,7 @@ enum class Meaning {
   Read,     // ReadSettings counts it
   Same,     // another name of an argument that is read
   NoEffect, // neither bytes nor the time of a step depend on it
+  Slight,   // they do, by too little to count
   Refused   // they do, and it is not modelled
 };
 
@@ -59,9 +60,10 @@ struct ArgumentMeaning {
   Family family = Family::Transformers;
   std::string_view name;
   Meaning meaning = Meaning::Read;
-  /// Same: the argument that is read. Refused: what it does, as a clause.
+  /// Same: the argument that is read. Slight, Refused: what it does, as a
+  /// clause.
   std::string_view text;
-  /// Refused: values beside the default with which nothing happens.
+  /// Slight, Refused: values beside the default with which nothing happens.
   std::vector<std::string_view> harmless;
 };
 

@@ -479,6 +479,13 @@ void Recipe::judge() {
       silent[given.file].push_back(given.written);
       first.try_emplace(given.file, given.key);
       break;
+    case Meaning::Slight:
+      if (forPlanning && !isHarmless(*meaning, given.info, *given.value))
+        report(engine, Severity::Note, "slight-effect", given,
+               "'" + given.written + "' " + std::string(meaning->text) +
+                   ", too few bytes to be counted",
+               "");
+      break;
     case Meaning::Refused:
       if (forPlanning && !isHarmless(*meaning, given.info, *given.value))
         report(engine, Severity::Error, notSupportedCode, given,
