@@ -141,6 +141,13 @@ static void nameStored(mlir::ModuleOp module, const PlanInputs &inputs) {
             SmallVector<StringRef>(names->begin(), names->end())));
 }
 
+AdapterConfig::Functions adapterFunctions(const PlanInputs &inputs,
+                                          const ImportOptions &options) {
+  return inputs.adapter && options.framework != FrameworkKind::AccelRun
+             ? inputs.adapter->functions
+             : AdapterConfig::Functions();
+}
+
 FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
                                                    const PlanInputs &inputs,
                                                    const ImportOptions &options,
@@ -161,8 +168,7 @@ FailureOr<OwningOpRef<mlir::ModuleOp>> importModel(MLIRContext &context,
     return failure();
   nameStored(**module, inputs);
   if (std::optional<AdapterConfig> adapter = inputs.adapter) {
-    if (inputs.executor == FrameworkKind::AccelRun) // has PEFT's layers
-      adapter->functions = {};
+    adapter->functions = adapterFunctions(inputs, options);
     if (failed(applyAdapter(**module, *adapter, engine)))
       return failure();
   }

@@ -20,6 +20,11 @@ namespace accel {
 ImportOptions importOptions(const PlanInputs &inputs,
                             const PlanOptions &options, const Target *target);
 
+/// The adapter's layers that a trainer computes in functions of its own. None
+/// are where accel-run has PEFT's layers.
+AdapterConfig::Functions adapterFunctions(const PlanInputs &inputs,
+                                          const ImportOptions &options);
+
 /// The model alone, with its adapter: what importJob completes.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importModel(mlir::MLIRContext &context, const PlanInputs &inputs,

@@ -131,8 +131,8 @@ bool Session::chooseLossChunks(const PlanInputs &from, ImportOptions &with,
 Session::Sizes Session::sizesOf(const PlanInputs &from,
                                 const ImportOptions &with) {
   return {with.microBatch, with.sequenceLength,
-          from.executor == FrameworkKind::Megatron ? from.model.vocabSize()
-                                                   : 0};
+          from.executor == FrameworkKind::Megatron ? from.model.vocabSize() : 0,
+          adapterFunctions(from, with).any()};
 }
 
 mlir::ModuleOp Session::model(const PlanInputs &from, const ImportOptions &with,

@@ -104,9 +104,9 @@ public:
   }
 
 private:
-  /// Micro-batch, sequence length, and of Megatron-LM's GPT its vocabulary,
-  /// which tensor parallelism fills up.
-  using Sizes = std::array<int64_t, 3>;
+  /// Micro-batch, sequence length, of Megatron-LM's GPT its vocabulary, which
+  /// tensor parallelism fills up, and whether an adapter has adapterFunctions.
+  using Sizes = std::array<int64_t, 4>;
   static Sizes sizesOf(const PlanInputs &from, const ImportOptions &with);
 
   /// The model alone, for `importJob` to complete a copy of it.
