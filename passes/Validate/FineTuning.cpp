@@ -255,6 +255,19 @@ private:
                : "the optimizer '" + words.refused + "' is not modelled";
   }
 
+  /// axolotl turns them on by itself since 0.10, of June 2025
+  /// (check_auto_enable_lora_kernels of utils/schemas/config.py).
+  bool takesFunctions(const AdapterConfig &adapter,
+                      const QuantizationWords &base) const {
+    const std::string release = releaseAfter(text.source, "axolotl");
+    const int month = monthIn(text.source);
+    return has(text.framework, "axolotl") && !adapter.magnitude &&
+           !base.format.starts_with("int8") && !run.compiled &&
+           run.executor != FrameworkKind::Fsdp1 &&
+           (release.empty() ? month == 0 || month >= 202506
+                            : atLeast(release, "0.10"));
+  }
+
   std::string readAdapter() {
     const AdapterWords words = adapterWords(text.framework);
     const QuantizationWords base =
@@ -302,6 +315,10 @@ private:
       assume("adapters are units of their own, as PEFT's fsdp_auto_wrap_policy "
              "has them");
     adapter.modulesToSave = words.saved;
+    if (takesFunctions(adapter, base)) {
+      adapter.functions = {true, true, true};
+      assume("axolotl computes the adapter's layers in functions of its own");
+    }
     run.adapter = std::move(adapter);
     // PEFT since 0.12 makes adapters in fp32 over any base of 16 bits.
     const std::string peft = releaseAfter(text.source, "peft");
