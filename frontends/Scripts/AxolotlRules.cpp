@@ -360,6 +360,15 @@ bool takesFunctions(const GivenArguments &given, const Answers &answers) {
          !answers.all("fsdp_config & fsdp_version=1");
 }
 
+/// Types of models whose attention patch_self_attn_lora does not find in the
+/// text of transformers 5.23 (QKV_PATCHES and ORIGINAL_O_CODE of
+/// monkeypatch/lora_kernels.py).
+constexpr std::string_view unknownAttention[] = {
+    "cohere", "deepseek_v3", "falcon", "glm4_moe", "glm4_moe_lite",
+    "gpt2",   "gpt_bigcode", "gptj",   "gpt_neox", "mpt",
+    "olmo2",  "olmo3",       "olmoe",  "opt",      "phi",
+    "phi3",   "stablelm"};
+
 /// With what an adapter's functions are not modelled; null: they are.
 const char *unmodelledWith(const AdapterConfig &adapter,
                            const Answers &answers) {
@@ -426,6 +435,22 @@ void SettingsReader::readAdapterFunctions() {
                                         all || answers.all("lora_mlp_kernel")};
   if (!functions.any())
     return;
+  const std::string type = typeOf(settings.model.value);
+  if ((functions.projections || functions.output) &&
+      std::find(std::begin(unknownAttention), std::end(unknownAttention),
+                type) != std::end(unknownAttention)) {
+    if (recipe.planning())
+      report(
+          engine, Severity::Warning, "axolotl-kernels", *given("adapter"),
+          "axolotl computes attention's layers with an adapter in functions "
+          "of its own" +
+              std::string(all ? " where no key says otherwise" : "") +
+              ", and does not know the attention of models of type '" + type +
+              "': it stops with \"Original QKV code not found\"; the plan is "
+              "of PEFT's layers",
+          "write lora_qkv_kernel: false and lora_o_kernel: false");
+    return;
+  }
   if (const char *with = unmodelledWith(*settings.adapter, answers)) {
     if (recipe.planning())
       report(engine, Severity::Warning, "axolotl-kernels", *given("adapter"),
