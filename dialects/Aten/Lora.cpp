@@ -246,8 +246,9 @@ BACKWARD(LoraMlpOp) {
                       : base;
     own = make.addmm(own, narrowUp, up.down, up.scale);
     own = make.addmm(own, narrowGate, gate.down, gate.scale);
-    // A local of the function: until it returns.
+    // Locals of the function: until it returns.
     own = b.create<HoldOp>(own, output, false);
+    own = b.create<HoldOp>(own, narrow, false);
     operandGrads[1] = drops ? base : own;
     if (drops)
       operandGrads[2] = own;

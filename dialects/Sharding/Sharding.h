@@ -28,6 +28,9 @@ namespace accel::sharding {
 /// Argument attribute of a segment function: the parameter's name relative to
 /// the path of the call.
 constexpr llvm::StringLiteral paramArgAttr = "sharding.param";
+/// Of a param: who computes with it gathers it itself, past its unit's hooks,
+/// so that it is gathered until the backward ends (StepParameter).
+constexpr llvm::StringLiteral staysGatheredAttr = "sharding.stays_gathered";
 
 /// How an argument or result of a segment function is sharded.
 constexpr llvm::StringLiteral specArgAttr = "sharding.spec";

@@ -18,6 +18,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace accel {
 #define GEN_PASS_DEF_APPLYADAPTERPASS
@@ -185,19 +186,23 @@ private:
       functions = config.functions;
     if (functions.any())
       key += "f";
-    std::map<std::string, StringAttr> &variants = known[call.getCallee()];
+    std::map<std::string, Variant> &variants = known[call.getCallee()];
     auto found = variants.find(key);
     if (found == variants.end()) {
       func::FuncOp variant = callee.clone();
       variant.setName((callee.getName() + ".a" + Twine(variants.size())).str());
       symbols.insert(variant, callee->getIterator());
       prefixLocations(variant);
-      if (failed(rewriteFunction(variant, edits, functions)))
+      Variant made;
+      if (failed(rewriteFunction(variant, edits, functions, made.computed)))
         return failure();
-      found = variants.emplace(key, variant.getSymNameAttr()).first;
+      made.name = variant.getSymNameAttr();
+      found = variants.emplace(key, std::move(made)).first;
     }
-    call.setCallee(found->second.getValue());
+    call.setCallee(found->second.name.getValue());
     call.setPath(tree->path(call.getPath().str()));
+    for (const std::string &layer : found->second.computed)
+      computed.insert((call.getPath() + "." + layer).str());
     return success();
   }
 
@@ -328,6 +333,8 @@ private:
         ArrayAttr(), /*frozen=*/false, StringAttr(), /*group=*/0, ArrayAttr());
     op.setAdapterKey(AdaptedTree::key(name));
     op.setKeepsDtype(!config.keepsBaseDtype);
+    if (computed.contains(parentOf(parentOf(parentOf(name)))))
+      op->setAttr(sharding::staysGatheredAttr, b.getUnitAttr());
     all.push_back(op);
   }
 
@@ -387,7 +394,13 @@ private:
   std::optional<AdaptedTree> tree;
   llvm::StringMap<sharding::ParamOp> params; // by every name
   std::map<std::string, std::vector<int64_t>> shapes;
-  llvm::StringMap<std::map<std::string, StringAttr>> known;
+  /// A function with adapters, and its layers that are computed in functions.
+  struct Variant {
+    StringAttr name;
+    std::vector<std::string> computed; // relative paths
+  };
+  llvm::StringMap<std::map<std::string, Variant>> known;
+  std::set<std::string> computed;      // layers by path
   std::map<std::string, size_t> order; // of modules
 };
 

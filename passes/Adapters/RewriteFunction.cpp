@@ -71,7 +71,7 @@ public:
       : function(function), edits(edits), functions(functions),
         b(function.getContext()) {}
 
-  LogicalResult run() {
+  LogicalResult run(std::vector<std::string> &computed) {
     SmallVector<std::pair<BlockArgument, const ArgumentEdit *>> weights;
     for (auto [i, edit] : llvm::enumerate(edits)) {
       if (edit.name.empty())
@@ -86,9 +86,13 @@ public:
       if (failed(adapt(weight, *edit, all)))
         return failure();
     auto key = [&] { return nextKey(); };
+    for (const AdaptedMatmul &matmul : all)
+      computed.push_back(matmul.owner);
     for (const AdaptedMatmul &matmul :
-         computeInFunctions(function, all, functions, key))
+         computeInFunctions(function, all, functions, key)) {
       addProduct(matmul);
+      std::erase(computed, matmul.owner);
+    }
     return success();
   }
 
@@ -261,8 +265,9 @@ private:
 
 } // namespace
 
-LogicalResult
-accel::rewriteFunction(func::FuncOp function, ArrayRef<ArgumentEdit> edits,
-                       const AdapterConfig::Functions &functions) {
-  return Rewriter(function, edits, functions).run();
+LogicalResult accel::rewriteFunction(func::FuncOp function,
+                                     ArrayRef<ArgumentEdit> edits,
+                                     const AdapterConfig::Functions &functions,
+                                     std::vector<std::string> &computed) {
+  return Rewriter(function, edits, functions).run(computed);
 }

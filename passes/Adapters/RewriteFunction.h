@@ -24,10 +24,12 @@ struct ArgumentEdit {
 /// Renames the parameters of `function`, adds the arguments
 /// `OWNER.lora_A.default.weight` and B behind those of their layer, and
 /// the low-rank matmul behind each matmul with a weight, or in `functions`
-/// together with it. Emits an error where a weight is used otherwise.
+/// together with it: `computed` takes the owners of those. Emits an error where
+/// a weight is used otherwise.
 mlir::LogicalResult rewriteFunction(mlir::func::FuncOp function,
                                     llvm::ArrayRef<ArgumentEdit> edits,
-                                    const AdapterConfig::Functions &functions);
+                                    const AdapterConfig::Functions &functions,
+                                    std::vector<std::string> &computed);
 
 /// Every name location of `op` and what is in it, below base_model.model.
 void prefixLocations(mlir::Operation *op);

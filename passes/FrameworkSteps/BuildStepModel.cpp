@@ -123,6 +123,7 @@ private:
                             .value_or(plan::DType::F32);
       parameter.trainable = !op.getFrozen();
       parameter.expert = isOfSharedExperts(op);
+      parameter.staysGathered = op->hasAttr(sharding::staysGatheredAttr);
       megatron.addParameter(op, parameter);
       if (auto held = packQuantized(op, framework.kind(), rounding, parameter))
         quantized[index] = *held;

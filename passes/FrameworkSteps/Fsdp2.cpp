@@ -20,6 +20,7 @@
 #include "passes/FrameworkSteps/StageRun.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace accel {
 namespace {
@@ -214,7 +215,7 @@ protected:
     engine.alloc(Holding::Buffers, unit.cast, Pool::Gather);
     if (candidate.offloadParameters)
       engine.free(Holding::Buffers, unit.shardStored, Pool::Gather);
-    engine.alloc(Holding::Gathered, unit.gatherOutput, Pool::Gather);
+    engine.alloc(Holding::Gathered, unit.ownOutput(), Pool::Gather);
     engine.free(Holding::Buffers, unit.cast, Pool::Gather);
     const Picoseconds filled = engine.run(Lane::CopyIn, t.copyIn, after);
     engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled,
@@ -240,14 +241,17 @@ protected:
       if (candidate.offloadParameters)
         engine.overhead(layout.times[u].hostIn, Cause::HostIn);
     }
-    engine.alloc(Holding::Gathered, unit.unsharded, Pool::Compute,
+    engine.alloc(Holding::Gathered, unit.unsharded - unit.stays, Pool::Compute,
                  partsOf(u, &UnitParts::unsharded));
+    if (unit.stays > 0 && !std::exchange(stays[u], 1))
+      engine.alloc(Holding::Gathered, unit.stays, Pool::Compute,
+                   partsOf(u, &UnitParts::stays));
     engine.overhead(layout.times[u].copyOut, Cause::Gather);
     if (forward && distributed(u)) {
-      deferredBytes = unit.gatherOutput;
+      deferredBytes = unit.ownOutput();
       engine.event(deferred) = engine.clock(Lane::Compute);
     } else {
-      engine.free(Holding::Gathered, unit.gatherOutput, Pool::Gather);
+      engine.free(Holding::Gathered, unit.ownOutput(), Pool::Gather);
       engine.event(gate) =
           std::max(engine.event(gate), engine.clock(Lane::Compute));
     }
@@ -370,7 +374,7 @@ protected:
     for (int c = block.begin; c < block.end; ++c)
       for (int u : layout.closes[c])
         if (candidate.reshardAfterForward[u])
-          engine.free(Holding::Gathered, layout.units[u].unsharded);
+          reshard(u);
   }
 
   void endForward() override {
@@ -421,12 +425,31 @@ protected:
       return accumulate(u);
     if (!reduces()) {
       keepGradients(u);
-      engine.free(Holding::Gathered, unit.unsharded);
+      reshard(u);
       return;
     }
-    engine.free(Holding::Gathered, unit.unsharded);
-    if (unit.trainablePadded > 0)
+    reshard(u);
+    if (unit.trainablePadded > 0 && unit.stays == 0)
       reduce(u, accumulates() ? unit.heldGradients : unit.gradients);
+  }
+
+  void reshard(int u) {
+    engine.free(Holding::Gathered,
+                layout.units[u].unsharded - layout.units[u].stays);
+  }
+
+  /// _root_post_backward_final_callback: what no hook resharded, in the order
+  /// of the modules.
+  void reshardWhatStayed() {
+    for (size_t u = 0; u < stays.size(); ++u) {
+      const UnitSizes &unit = layout.units[u];
+      if (!std::exchange(stays[u], 0))
+        continue;
+      engine.free(Holding::Gathered, unit.stays);
+      if (reduces() && unit.trainablePadded > 0)
+        reduce(static_cast<int>(u),
+               accumulates() ? unit.heldGradients : unit.gradients);
+    }
   }
 
   /// Without synchronization gradients stay unsharded, in the dtype of the
@@ -503,6 +526,7 @@ protected:
       postBackward(candidate.rootUnit);
     if (stage)
       return recorded ? void() : noteBackward();
+    reshardWhatStayed();
     endReductions();
   }
 
@@ -536,6 +560,7 @@ protected:
   }
 
   std::vector<int> position; // by unit, in gatherOrder
+  std::vector<char> stays = std::vector<char>(layout.units.size()); // by unit
   int64_t deferredBytes = 0, inFlight = 0;
   // Of a stage that is recorded (StageSteps).
   std::vector<StagePart> order;

@@ -30,6 +30,7 @@ UnitSizes &UnitSizes::operator+=(const UnitSizes &other) {
   cast += other.cast;
   gatherOutput += other.gatherOutput;
   unsharded += other.unsharded;
+  stays += other.stays;
   gradients += other.gradients;
   heldGradients += other.heldGradients;
   reduceInput += other.reduceInput;
@@ -219,6 +220,8 @@ void StepLayout::addParameter(UnitSizes &unit, int index,
   const int64_t stored = round(chunk * rest * plan::itemSize(storage));
   unit.shardStored += stored;
   unit.unsharded += round(padded * compute);
+  if (parameter.staysGathered)
+    unit.stays += round(padded * compute);
   if (ranks > 1)
     unit.gatherOutput += padded * compute;
   if (dtype.compute(parameter) != storage)
@@ -304,7 +307,7 @@ void StepLayout::listParts(RankClass rankClass) {
     const UnitSizes &sizes = sizesOf(static_cast<int>(p));
     UnitParts &unit = parts[candidate->unitOf[p]];
     unit.stored.push_back(sizes.shardStored);
-    unit.unsharded.push_back(sizes.unsharded);
+    (sizes.stays > 0 ? unit.stays : unit.unsharded).push_back(sizes.unsharded);
     if (!isUpdated(static_cast<int>(p)))
       continue;
     const Updated own = updated(model.parameters[p], rankClass);

@@ -38,6 +38,7 @@ struct UnitSizes {
   int64_t cast = 0;          // the shard in the gathered dtype, one tensor
   int64_t gatherOutput = 0;  // of the collective, one tensor
   int64_t unsharded = 0;     // parameters as computed with, each a tensor
+  int64_t stays = 0;         // of them: StepParameter::staysGathered
   int64_t gradients = 0;     // fresh from autograd, each a tensor
   int64_t heldGradients = 0; // unsharded, accumulated between micro-batches
   int64_t reduceInput = 0;   // one tensor
@@ -45,6 +46,8 @@ struct UnitSizes {
   int64_t shardGradient = 0; // cast for the optimizer; 0 where it is the above
   int firstCall = -1, lastCall = -1;
   bool operator==(const UnitSizes &) const = default;
+  /// `gatherOutput` without what has small collectives of its own.
+  int64_t ownOutput() const { return gatherOutput - stays; }
   /// Equal but for the calls.
   bool sameSizes(const UnitSizes &other) const {
     return numel == other.numel && ranks == other.ranks &&
@@ -56,7 +59,7 @@ struct UnitSizes {
            codedStates == other.codedStates && updates == other.updates &&
            trainedBytes == other.trainedBytes && cast == other.cast &&
            gatherOutput == other.gatherOutput && unsharded == other.unsharded &&
-           gradients == other.gradients &&
+           stays == other.stays && gradients == other.gradients &&
            heldGradients == other.heldGradients &&
            reduceInput == other.reduceInput &&
            reduceOutput == other.reduceOutput &&
@@ -69,9 +72,10 @@ struct UnitSizes {
 /// The tensors of a unit, where a run is recorded; they sum to UnitSizes.
 struct UnitParts {
   std::vector<int64_t> stored, states, unsharded;
-  std::vector<int> trained;  // StepModel::parameters with gradients
-  std::vector<int64_t> held; // of these: unsharded, between micro-batches
-  std::vector<int64_t> own;  // of these: the gradient that the rank updates by
+  std::vector<int64_t> stays; // unsharded, UnitSizes::stays
+  std::vector<int> trained;   // StepModel::parameters with gradients
+  std::vector<int64_t> held;  // of these: unsharded, between micro-batches
+  std::vector<int64_t> own;   // of these: the gradient that the rank updates by
 };
 
 /// Picoseconds of what is done with one unit.

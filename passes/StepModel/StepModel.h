@@ -170,6 +170,9 @@ struct StepParameter {
   /// the rank's part.
   bool expert = false;
   bool embedding = false; // a call looks rows of it up
+  /// Its module's forward is not called, so that FSDP2 does not reshard it
+  /// before the backward ends, where the caller gathered it.
+  bool staysGathered = false;
   bool quantized() const { return packedBytes > 0; }
   /// Elements of the tensor that wrappers shard.
   int64_t storedNumel() const {

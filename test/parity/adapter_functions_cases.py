@@ -10,7 +10,7 @@ import harness
 import jobs
 import saved_tensors
 import tracked_step
-from executor_cases import SINGLE, adapted_case, dump, near
+from executor_cases import SINGLE, adapted_case, dump, fsdp2_case, near
 from harness import check
 
 FUNCTIONS = {  # model, LoraConfig
@@ -103,6 +103,8 @@ CASES = [
                                 functions=True)),
     ("peak", peak_case("gqa", 8, 128, "float32", r=4,
                        target_modules="all-linear")),
+    ("peak-fsdp2", fsdp2_case("wide", 2, 64, 4, False, functions=True,
+                              adapter=dict(r=64, target_modules="all-linear"))),
     ("peak-bf16", peak_case("gqa", 8, 128, "bfloat16", r=4, lora_dropout=0.1,
                             target_modules="all-linear")),
 ]

@@ -286,7 +286,7 @@ def fsdp(ranks, checkpoint, reshard=True, precision="no"):
 
 
 def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
-               precision=None, adapter=None, tp=1, cp=1):
+               precision=None, adapter=None, tp=1, cp=1, functions=False):
     def compare(context):
         folder = context.path("model")
         jobs.write_config(folder, jobs.PEAKED[model])
@@ -295,14 +295,15 @@ def fsdp2_case(model, batch, length, ranks, checkpoint, reshard=True,
         want = harness.in_python(
             tracked_step.fsdp2,
             [({}, (folder, batch, length, ranks, checkpoint, reshard,
-                   precision, precision, adapter, tp, cp))],
+                   precision, precision, adapter, tp, cp, functions))],
             context.path("torch.out"), timeout=400)[0]
         config = fsdp(ranks, checkpoint, reshard,
                       "bf16" if precision else "no")
         if tp * cp > 1:
             config["parallelism_config"] = jobs.mesh_of(ranks // tp // cp, tp,
                                                         cp)
-        got = dump(context, config, folder, batch, length, "fsdp2")
+        got = dump(context, config, folder, batch, length, "fsdp2",
+                   options=["functions"] * functions)
         # Of ring attention, Python still refers to what was read.
         return near(got, want["Total"], model, batch, length,
                     want["Total"] * 0.005 if cp > 1 else 0)

@@ -175,7 +175,7 @@ def tensor_parallel(model, mesh):
 
 
 def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
-          adapter=None, tp=1, cp=1):
+          adapter=None, tp=1, cp=1, functions=False):
     """MemTracker's peak of a step of rank 0, with the units that Accelerate
     makes; with `cp` of the last rank, whose blocks of ring attention have all
     of its queries. A step before it fills the caches of DTensor's sharding propagation,
@@ -206,6 +206,9 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
     if adapter:
         import peft
         whole = peft.get_peft_model(model, peft.LoraConfig(**adapter))
+    if functions:
+        import axolotl_functions
+        axolotl_functions.patch(whole)
     if checkpoint:
         checkpoint_layers(model)
     policy = MixedPrecisionPolicy()
@@ -215,8 +218,13 @@ def fsdp2(folder, batch, length, ranks, checkpoint, reshard, param, reduce,
             reduce_dtype=getattr(torch, reduce),
             output_dtype=getattr(torch, param))
     for layer in model.model.layers:
-        fully_shard(layer, mesh=mesh, mp_policy=policy,
-                    reshard_after_forward=reshard)
+        # _process_lora_module_for_fsdp of axolotl.
+        matrices = [module for name, module in layer.named_modules()
+                    if functions and ".lora_" in name
+                    and name.endswith(".default")]
+        for module in (*matrices, layer):
+            fully_shard(module, mesh=mesh, mp_policy=policy,
+                        reshard_after_forward=reshard)
     fully_shard(model.model.embed_tokens, mesh=mesh, mp_policy=policy,
                 reshard_after_forward=reshard)
     # Accelerate does not find the norm of a PeftModel.
