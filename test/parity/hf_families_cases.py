@@ -1,5 +1,5 @@
 """Every decoder family on random configurations: names and initial values as
-transformers has them, outputs and gradients within 1e-5 in fp32.
+transformers has them, losses within 1e-5 and gradients within 2e-5 in fp32.
 
 hf_names.py and hf_numerics_cases.py compare single configurations; one case
 here takes 20 of a family. Two of them run as a plan's functions too, kernels
