@@ -67,8 +67,8 @@ def Aten_GluInPlaceBackwardOp
               [InferTypeOpAdaptor, Aten_OwnCost]> {
   let summary = "gradients of swiglu or geglu over what they are computed of";
   let description = [{
-    Operands: the output's gradient, gate, up. The output, made again, lies where
-    its gradient was, the gradients of gate and up where gate and up were
+    Operands: the output's gradient, gate, up. The recomputed output overwrites its
+    gradient, and the gradients of gate and up overwrite gate and up
     (axolotl/kernels/swiglu.py, swiglu_backward; geglu.py).
   }];
   let arguments = (ins Aten_FloatTensor:$grad_out, Aten_FloatTensor:$gate,
@@ -113,8 +113,8 @@ def Aten_LoraMlpOp
     What an autograd function returns that computed an MLP (axolotl's LoRA_MLP).
     `values`: the output [T, hidden], which the result is; the input and the same
     with dropout; what its gate and up layers gave, [T, inner]; then the weights,
-    the matrices A and the matrices B of gate, up and down. The backward makes
-    the activation again, over the gradient of it (`glu_in_place_backward`).
+    the matrices A and the matrices B of gate, up and down. The backward
+    recomputes the activation in place of its gradient (`glu_in_place_backward`).
   }];
   let arguments = (ins Variadic<Aten_FloatTensor>:$values,
                        DenseF64ArrayAttr:$scales, BoolAttr:$gelu);
