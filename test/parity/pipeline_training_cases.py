@@ -295,4 +295,5 @@ CASES = [
         context, "six-tied", ranks=4, accumulation=3, tp=2, pipeline="zb-v",
         max_grad_norm=0.5)),
 ]
-REPEATED = {"pp2-tied-bf16", "pp2-sp2"}
+REPEATED = {"pp2-tied-bf16", "pp2-sp2", "interleaved-pp2-dp2-checkpointing",
+            "zb-h1-pp2-dp2-checkpointing", "zb-v-to-data-parallel"}

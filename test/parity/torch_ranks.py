@@ -20,6 +20,9 @@ def leave():
 def without_shared_memory():
     """Lets DeepSpeed exchange by Gloo alone: it compiles collectives of its own
     for ranks of one machine where they are used first, which takes a minute."""
-    import deepspeed.comm.torch
+    import importlib
 
-    deepspeed.comm.torch.build_shm_op = lambda: None
+    # As an attribute, deepspeed.comm.torch is torch itself.
+    module = importlib.import_module("deepspeed.comm.torch")
+    assert module.build_shm_op
+    module.build_shm_op = lambda: None

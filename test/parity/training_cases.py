@@ -294,4 +294,7 @@ CASES = [
 REPEATED = {f"fsdp-2-ranks-{name}" for name in (
     "llama3-rope", "mistral", "qwen2", "qwen3", "qwen3-moe", "olmo2", "phi3",
     "gemma", "gemma2", "gpt-bigcode", "gpt-neox", "opt", "falcon",
-    "falcon-alibi", "mpt", "roberta", "vit", "bert-bf16", "t5-bf16")}
+    "falcon-alibi", "mpt", "roberta", "vit", "bert-bf16", "t5-bf16", "arcee",
+    "cohere", "cohere2", "ernie4_5", "exaone4", "glm", "glm4", "granite",
+    "granitemoe", "ministral3", "olmo3", "phi", "seed_oss", "smollm3",
+    "stablelm", "starcoder2")}
