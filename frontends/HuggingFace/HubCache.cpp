@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/HuggingFace/HubCache.h"
 
+#include "frontends/HuggingFace/PublishedModels.h"
+#include "frontends/Yaml/Yaml.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -83,9 +86,46 @@ std::string modelFolder(const std::string &name) {
   return findInHubCache(name);
 }
 
+std::string modelTypeOf(const std::string &name) {
+  DiagnosticEngine quiet; // what is wrong is said where the model is read
+  std::unique_ptr<yaml::Document> document;
+  const std::string folder = modelFolder(name);
+  if (!folder.empty()) {
+    fs::path path = folder;
+    std::error_code ignored;
+    if (fs::is_directory(path, ignored))
+      path /= "config.json";
+    document = yaml::parseFile(path.string(), quiet);
+  } else if (const auto published = publishedModel(name)) {
+    document = yaml::parseText("config.json", published->config, quiet);
+  }
+  if (!document || !document->root() || !document->root()->isMapping())
+    return "";
+  const yaml::Node *type = document->root()->find("model_type");
+  return type ? type->text : "";
+}
+
+std::optional<ModuleTree> moduleTreeNamed(const std::string &name,
+                                          const ModuleTreeOptions &options,
+                                          DiagnosticEngine &engine) {
+  const std::string folder = modelFolder(name);
+  if (folder.empty())
+    if (const auto published = publishedModel(name))
+      return parseModuleTree(published->config,
+                             published->name + "/config.json", options, engine);
+  return readModuleTree(folder.empty() ? name : folder, options, engine);
+}
+
 std::string hubHint(const std::string &name) {
-  return "download its configuration with: hf download " + name +
-         " config.json";
+  const std::string hint =
+      "download its configuration with: hf download " + name + " config.json";
+  if (publishedModel(name))
+    return hint;
+  std::vector<std::string> names;
+  for (const PublishedModel &model : publishedModels())
+    names.push_back(model.name);
+  const std::string meant = didYouMean(name, names);
+  return (meant.empty() ? "" : meant + " or ") + hint;
 }
 
 } // namespace accel::huggingface

@@ -6,6 +6,8 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_HUBCACHE_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_HUBCACHE_H
 
+#include "frontends/ModuleTree/ModuleTree.h"
+
 #include <string>
 
 namespace accel::huggingface {
@@ -22,6 +24,16 @@ std::string findInHubCache(const std::string &name);
 /// The folder that a model's name means: `name` itself if it is there, else its
 /// snapshot in the cache, else empty.
 std::string modelFolder(const std::string &name);
+
+/// `model_type` of the config.json that a model's name means: that of a folder,
+/// a file, a snapshot in the cache or a published model; empty where there is
+/// none.
+std::string modelTypeOf(const std::string &name);
+
+/// The modules of what a model's name means, as readModuleTree for a folder.
+std::optional<ModuleTree> moduleTreeNamed(const std::string &name,
+                                          const ModuleTreeOptions &options,
+                                          DiagnosticEngine &engine);
 
 /// `name` could be one of the Hub: "org/model", or one word.
 bool isHubName(const std::string &name);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Lint/Lint.h"
+#include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Lint/Subject.h"
 
 #include <cstdlib>
@@ -71,7 +72,7 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
   std::optional<ModuleTree> tree;
   // A .pt2 has names and shapes of its own, no config.json.
   if (!model.empty() && !model.ends_with(".pt2"))
-    tree = readModuleTree(model, {}, engine);
+    tree = huggingface::moduleTreeNamed(model, {}, engine);
   subject.tree = tree ? &*tree : nullptr;
   for (auto check :
        {lint::checkUnits, lint::checkTiedWeights, lint::checkPrecision,

@@ -47,8 +47,11 @@ public:
       return std::nullopt;
     SettingsReader settingsReader(
         recipe, hasScript(), accelerate,
-        [&](const std::string &model) { return modelType(model); }, nodes,
-        engine);
+        [&](const std::string &model) {
+          return huggingface::modelTypeOf(inputs.model.empty() ? model
+                                                               : inputs.model);
+        },
+        nodes, engine);
     ScriptSettings settings = settingsReader.read();
     completeMapping();
     if (failed)
@@ -265,24 +268,6 @@ private:
       }
       recipe.addOwn(std::move(given));
     }
-  }
-
-  /// model_type of a folder or a snapshot of the Hub.
-  std::string modelType(const std::string &named) {
-    const std::string &name = inputs.model.empty() ? named : inputs.model;
-    const std::string folder = huggingface::modelFolder(name);
-    if (folder.empty())
-      return "";
-    std::error_code ignored;
-    fs::path path = folder;
-    if (fs::is_directory(path, ignored))
-      path /= "config.json";
-    DiagnosticEngine quiet;
-    auto document = yaml::parseFile(path.string(), quiet);
-    if (!document || !document->root() || !document->root()->isMapping())
-      return "";
-    const yaml::Node *type = document->root()->find("model_type");
-    return type ? type->text : "";
   }
 
   //===--- What Accelerate is told ----------------------------------------===//

@@ -520,6 +520,52 @@ def hybrids(context):
     return ", ".join(lines)
 
 
-CASES = [("complete", complete), ("defaults", defaults), ("hybrids", hybrids)]
+def published(context):
+    """Models that --model takes by name have as many parameters as on the Hub,
+    and the names and shapes that transformers gives them."""
+    import torch
+    import transformers
+    root = os.path.dirname(os.path.dirname(os.path.dirname(
+        os.path.abspath(__file__))))
+    with open(os.path.join(root, "frontends", "HuggingFace", "data",
+                           "published.json"), encoding="utf-8") as f:
+        models = json.load(f)
+    shapes = set()
+    for number, model in enumerate(models):
+        config = model["config"]
+        # The same but for positions, names and dtypes.
+        shape = json.dumps({key: value for key, value in config.items()
+                            if "theta" not in key and "scaling" not in key and
+                            key not in ("max_position_embeddings",
+                                        "torch_dtype", "rms_norm_eps")})
+        if shape in shapes:
+            continue
+        shapes.add(shape)
+        folder = context.path(str(number))
+        os.mkdir(folder)
+        with open(os.path.join(folder, "config.json"), "w",
+                  encoding="utf-8") as f:
+            json.dump(config, f)
+        tree = json.loads(harness.run(
+            [context.binary("module-tree-dump"), folder]))
+        name = model["names"][0]
+        check(tree["numel"] == model["parameters"],
+              f"{name}: {tree['numel']} parameters, published are "
+              f"{model['parameters']}")
+        loaded = transformers.AutoConfig.from_pretrained(folder)
+        if hasattr(loaded, "quantization_config"):
+            del loaded.quantization_config
+        with torch.device("meta"):
+            made = getattr(transformers, config["architectures"][0])(loaded)
+        theirs = {n: list(p.shape) for n, p in
+                  made.named_parameters(remove_duplicate=False)}
+        mine = {p[0]: p[1] for p in tree["parameters"]}
+        check(mine == theirs, f"{name}: parameters differ")
+    check(len(models) > 150 and len(shapes) > 80, f"{len(shapes)} shapes")
+    return f"{len(models)} models, {len(shapes)} shapes"
+
+
+CASES = [("complete", complete), ("defaults", defaults), ("hybrids", hybrids),
+         ("published", published)]
 CASES += [(name.replace("_", "-"), family(name)) for name in sorted(FAMILIES)]
 CASES += [(name, wrapper(name)) for name in sorted(WRAPPERS)]

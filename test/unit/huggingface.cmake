@@ -9,6 +9,8 @@ if(TARGET AccelHuggingFaceConfig)
     ${_here}/HuggingFaceSafetensorsTest.cpp LINK AccelHuggingFaceConfig)
   accel_unit_test(huggingface-mixture-test ${_here}/HuggingFaceMixtureTest.cpp
     LINK AccelHuggingFaceConfig)
+  accel_unit_test(published-models-test ${_here}/PublishedModelsTest.cpp
+    LINK AccelHuggingFaceConfig)
   # Read by test/parity/hf_names.py and hf_numerics.py.
   accel_test_tool(hf-dump ${_here}/HuggingFaceDump.cpp
     LINK AccelHuggingFaceConfig)

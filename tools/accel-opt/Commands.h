@@ -14,6 +14,7 @@ int planCommand(int argc, char **argv);
 int lintCommand(int argc, char **argv);
 int explainCommand(int argc, char **argv);
 int targetsCommand(int argc, char **argv);
+int modelsCommand(int argc, char **argv);
 int optimizersCommand(int argc, char **argv);
 int estimateCommand(int argc, char **argv);
 int schemaCommand(int argc, char **argv);

@@ -18,8 +18,9 @@ using namespace accel;
 namespace {
 
 void addOptions(Arguments &a, InitOptions &o) {
-  a.option("--model", o.plan.model, textValue("PATH"),
-           "Hugging Face folder (config.json [+ *.safetensors])");
+  a.option("--model", o.plan.model, textValue("PATH|NAME"),
+           "Hugging Face folder (config.json [+ *.safetensors]), or a name of "
+           "the Hub (accel-opt models)");
   a.option("--target", o.plan.target, textValue("NAME|FILE"),
            "device to train on; see accel-opt targets");
   a.option("--num-processes", o.processes, countValue(),

@@ -23,7 +23,7 @@ static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
   arguments.option("--accelerate-version", job.options.accelerate.version,
                    textValue("V"),
                    "judge as this version of accelerate (default 1.15.0)");
-  arguments.option("--model", job.checks.model, textValue("DIR"),
+  arguments.option("--model", job.checks.model, textValue("DIR|NAME"),
                    "transformers model (config.json) that the file is for");
   arguments.option("--torch-version", torch, textValue("V"),
                    "judge with this version of torch (default: a job's "

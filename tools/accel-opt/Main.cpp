@@ -35,6 +35,7 @@ const Command commands[] = {
      "accelerate YAML and TrainingArguments for a model and a target"},
     {"lsp", lspCommand, "a language server of configurations, for editors"},
     {"targets", targetsCommand, "the devices that plans can be made for"},
+    {"models", modelsCommand, "the models that --model takes by name"},
     {"optimizers", optimizersCommand, "what each optimizer holds"},
     {"to-fsdp2", convertCommand,
      "rewrite an accelerate YAML for FSDP2, FSDP1, DDP or DeepSpeed"},

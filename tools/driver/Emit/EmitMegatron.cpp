@@ -8,6 +8,7 @@
 // Accelerate's MegatronLMPlugin sets.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/HuggingFace/HubCache.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 #include "tools/driver/Emit/ChosenStep.h"
 #include "tools/driver/Emit/EmitAdvice.h"
@@ -117,7 +118,7 @@ std::optional<std::string> emitMegatron(const Advice &advice,
   if (!step)
     return std::nullopt;
   DiagnosticEngine quiet; // the model was read already
-  const std::optional<ModuleTree> model = readModuleTree(
+  const std::optional<ModuleTree> model = huggingface::moduleTreeNamed(
       options.model.empty() ? *advice.job->model : options.model, {}, quiet);
   return MegatronWriter(*advice.job->accelerate.megatron, plan, *step)
       .run(model ? &*model : nullptr);

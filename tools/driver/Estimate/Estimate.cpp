@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Estimate/Estimate.h"
 
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/Yaml/Yaml.h"
 #include "tools/driver/Session/Compile.h"
 
@@ -23,7 +25,8 @@ public:
   std::optional<Estimate> run() {
     estimate.model = options.model;
     std::error_code failed;
-    std::filesystem::path path = options.model;
+    const std::string folder = huggingface::modelFolder(options.model);
+    std::filesystem::path path = folder.empty() ? options.model : folder;
     if (std::filesystem::is_directory(path, failed))
       path /= "config.json";
     file = path.string();
@@ -34,10 +37,20 @@ public:
       return std::nullopt;
     }
     if (!std::filesystem::exists(path, failed)) {
-      engine.error("no-model", file, "there is no such model here",
-                   "accel-opt reads folders: put the model's config.json into "
-                   "one");
-      return std::nullopt;
+      published = huggingface::publishedModel(options.model);
+      if (!published) {
+        engine.error("no-model", file, "there is no such model here",
+                     huggingface::isHubName(options.model)
+                         ? huggingface::hubHint(options.model)
+                         : "accel-opt reads folders: put the model's "
+                           "config.json into one");
+        return std::nullopt;
+      }
+      file = published->name + "/config.json";
+      engine.note("published-model", file,
+                  "the config.json as it was published is taken: '" +
+                      printable(options.model) + "' is not on this machine",
+                  huggingface::hubHint(options.model));
     }
     if (path.extension() == ".pt2") {
       engine.error(notSupportedCode, file,
@@ -67,6 +80,7 @@ private:
   const EstimateOptions &options;
   DiagnosticEngine &engine;
   std::string file;
+  std::optional<huggingface::PublishedModel> published;
   Estimate estimate;
 
   /// The class that Accelerate makes: AutoModel's, or that of the first
@@ -74,7 +88,9 @@ private:
   /// file as Accelerate reads it: in float32.
   bool chooseBase(ModuleTreeOptions &base, std::string &text) {
     std::string error;
-    if (!yaml::readWholeFile(file, 64 << 20, text, error)) {
+    if (published)
+      text = published->config;
+    else if (!yaml::readWholeFile(file, 64 << 20, text, error)) {
       engine.error("no-model", file, "cannot be read: " + error);
       return false;
     }
@@ -128,10 +144,12 @@ private:
     if (!chooseBase(base, text))
       return false;
     DiagnosticEngine own, again;
-    std::optional<ModuleTree> small = readModuleTree(file, base, own);
+    const std::string &named = published ? published->name : file;
+    std::optional<ModuleTree> small =
+        huggingface::moduleTreeNamed(named, base, own);
     std::optional<ModuleTree> full;
     if (small) {
-      full = readModuleTree(file, {}, own);
+      full = huggingface::moduleTreeNamed(named, {}, own);
       small = parseModuleTree(text, file, base, again);
     }
     for (Diagnostic d : own.all()) {
@@ -155,7 +173,7 @@ private:
     plan.config = "one process";
     plan.texts[plan.config] = "distributed_type: 'NO'\nmixed_precision: bf16\n";
     plan.executor = FrameworkKind::AccelRun;
-    plan.model = file;
+    plan.model = published ? published->name : file;
     plan.microBatch = options.microBatch;
     plan.sequenceLength = options.sequenceLength;
     DiagnosticEngine own;

@@ -7,6 +7,8 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/HuggingFace/Safetensors.h"
 
 #include <filesystem>
@@ -75,6 +77,12 @@ std::string baseModelPath(const std::string &path, DiagnosticEngine &engine) {
        {fs::path(path) / adapter->baseModel, fs::path(adapter->baseModel)})
     if (!adapter->baseModel.empty() && isThere(folder / "config.json"))
       return folder.lexically_normal().string();
+  if (const std::string cached =
+          huggingface::findInHubCache(adapter->baseModel);
+      !cached.empty())
+    return cached;
+  if (huggingface::publishedModel(adapter->baseModel))
+    return adapter->baseModel;
   constexpr const char *key = "base_model_name_or_path";
   engine.report(diagnosticAt(
       adapter->place(key), key, Severity::Error, "no-model",

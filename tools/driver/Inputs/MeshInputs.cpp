@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/MeshInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Lint/Megatron.h"
 #include "frontends/ModuleTree/SharedHeads.h"
 #include "passes/PipelineSchedules/Schedule.h"
@@ -19,7 +20,7 @@ namespace accel {
 std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
                                        const PlanOptions &options) {
   DiagnosticEngine quiet; // the model was read already
-  return readModuleTree(
+  return huggingface::moduleTreeNamed(
       options.model.empty() ? *inputs.job.model : options.model, {}, quiet);
 }
 

@@ -9,6 +9,7 @@
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/HuggingFace/Positions.h"
+#include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/ModuleTree/ModuleTree.h"
@@ -133,8 +134,8 @@ private:
         options.model.empty() ? job().model.value : options.model;
     if (path.empty()) {
       report(Severity::Error, "no-model", {}, "", "no model is given",
-             "pass --model with a Hugging Face folder, or set 'model' in a "
-             "job.yaml");
+             "pass --model with a Hugging Face folder or a name of the Hub, or "
+             "set 'model' in a job.yaml");
       return false;
     }
     if (known) {
@@ -174,6 +175,10 @@ private:
       // A job file's reader has said it.
       if (options.model.empty() && job().isJob && engine.hasErrors())
         return false;
+      // accel-run wants weights and a tokenizer too.
+      if (!job().isJob && !fs::exists(path, error))
+        if (auto published = huggingface::publishedModel(path))
+          return readPublished(*published, given, path);
       report(Severity::Error, "no-model", job().model.at, "model",
              "there is no '" + printablePath(config.string()) + "'",
              huggingface::isHubName(named) && !fs::exists(named, error)
@@ -199,6 +204,28 @@ private:
     inputs.training.modelName = inputs.modelName;
     return readWeights(folder.string()) &&
            readAdapterInputs(options, given, inputs, engine);
+  }
+
+  /// A model that is not on this machine, by what is published of it.
+  bool readPublished(const huggingface::PublishedModel &published,
+                     const std::string &given, const std::string &name) {
+    report(Severity::Note, "published-model", job().model.at, job().model.key,
+           "the config.json of " + published.name +
+               " as it was published is taken: '" + printable(name) +
+               "' is not on this machine",
+           huggingface::hubHint(name));
+    const std::string file = published.name + "/config.json";
+    auto model = huggingface::parseModelConfig(published.config, file, engine);
+    if (!model)
+      return false;
+    inputs.model = Model(std::move(*model));
+    inputs.modelName = fs::path(published.name).filename().string();
+    inputs.training.modelName = inputs.modelName;
+    if (!inputs.job.quantization)
+      huggingface::readQuantization(published.config, file,
+                                    inputs.job.quantization, engine);
+    inputs.training.seed = job().init.value.seed;
+    return readAdapterInputs(options, given, inputs, engine);
   }
 
   /// A program of torch.export, whose file holds its buffers and perhaps its

@@ -143,9 +143,9 @@ ValueKind<plan::DType> loadDtypeValue() {
 
 void addModelOptions(Arguments &a, PlanOptions &o) {
   a.section("model and machines");
-  a.option("--model", o.model, textValue("PATH"),
-           "Hugging Face folder (config.json [+ *.safetensors]) or a .pt2 of "
-           "torch.export")
+  a.option("--model", o.model, textValue("PATH|NAME"),
+           "Hugging Face folder (config.json [+ *.safetensors]), a name of the "
+           "Hub (accel-opt models) or a .pt2 of torch.export")
       .saidByModule();
   a.option("--adapter", o.adapter, textValue("PATH"),
            "LoRA of PEFT: a folder with adapter_config.json")
