@@ -87,11 +87,22 @@ std::optional<Reader> readerOfTask(const std::string &task) {
   return std::nullopt;
 }
 
+const yaml::Node *llamaFactoryV1Key(const yaml::Node &root) {
+  if (root.isMapping() && root.find("model"))
+    for (const char *own : {"model_class", "dist_config", "kernel_config",
+                            "peft_config", "quant_config", "train_dataset"})
+      if (const yaml::Entry *entry = root.findEntry(own))
+        return entry->key;
+  return nullptr;
+}
+
 std::optional<Reader> readerOf(const yaml::Node &root) {
   if (!root.isMapping() || root.find("compute_environment") ||
-      root.find("distributed_type") || root.find("model") ||
-      root.find("accelerate"))
+      root.find("distributed_type") || root.find("accelerate"))
     return std::nullopt;
+  if (root.find("model")) // a job.yaml, or a recipe of the second trainer
+    return llamaFactoryV1Key(root) ? std::optional(Reader::LlamaFactory)
+                                   : std::nullopt;
   if (root.find("base_model"))
     return Reader::Axolotl;
   if (root.find("stage") || root.find("finetuning_type") ||

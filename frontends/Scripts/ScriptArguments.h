@@ -15,6 +15,11 @@ namespace accel::scripts {
 enum class Reader { Trainer, Sft, Dpo, Grpo, Axolotl, LlamaFactory };
 const char *toString(Reader reader); // "TrainingArguments", "SFTConfig"
 
+/// The first key of a file that recipes of LLaMA-Factory v1 (USE_V1=1) alone
+/// have, beside `model` (its v1/config/model_args.py, training_args.py and
+/// data_args.py); null where it is no such recipe.
+const yaml::Node *llamaFactoryV1Key(const yaml::Node &root);
+
 /// A file's keys tell its reader; nothing if it is no file of arguments.
 std::optional<Reader> readerOf(const yaml::Node &root);
 /// The reader that "sft", "dpo" or "grpo" names.

@@ -34,7 +34,7 @@ public:
       : inputs(inputs), options(options), engine(engine), accelerate(nodes) {}
 
   std::optional<JobConfig> run() {
-    if (!readCommandLine() || !readFiles() || !readBase())
+    if (!readCommandLine() || !readFiles() || !readBase() || !areModelled())
       return std::nullopt;
     Recipe recipe(reader(), inputs.versions, options.accelerate.forPlanning,
                   nodes, engine);
@@ -178,6 +178,19 @@ private:
         return false;
       recipes.emplace_back(path, root);
     }
+    return true;
+  }
+
+  bool areModelled() {
+    for (const auto &[path, root] : recipes)
+      if (const yaml::Node *key = llamaFactoryV1Key(*root))
+        return fail(notSupportedCode, path,
+                    "'" + key->text +
+                        "' is a key of LLaMA-Factory v1, whose recipes start "
+                        "a training loop of its own that is not modelled yet",
+                    "write a recipe of llamafactory-cli train without USE_V1: "
+                    "model_name_or_path, stage, finetuning_type",
+                    key->range);
     return true;
   }
 
