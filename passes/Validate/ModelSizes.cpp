@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/ModelSizes.h"
 
+#include "frontends/HuggingFace/PublishedModels.h"
 #include "passes/Validate/KnownModels.h"
 
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace accel::validate {
@@ -21,30 +23,9 @@ struct Known {
   ModelSizes sizes;
 };
 
-// config.json of the published models; MPT as in llm-foundry's
-// scripts/train/benchmarking, whose models have learned positions and biases.
+// MPT as in llm-foundry's scripts/train/benchmarking, whose models have learned
+// positions and biases; GPT-3 of 175 B.
 const Known models[] = {
-    {"llama27b", {32, 4096, 32, 32, 11008, 32000, "llama", false}},
-    {"llama213b", {40, 5120, 40, 40, 13824, 32000, "llama", false}},
-    {"llama270b", {80, 8192, 64, 8, 28672, 32000, "llama", false}},
-    {"codellama7b", {32, 4096, 32, 32, 11008, 32016, "llama", false}},
-    {"codellama13b", {40, 5120, 40, 40, 13824, 32016, "llama", false}},
-    {"codellama34b", {48, 8192, 64, 8, 22016, 32000, "llama", false}},
-    {"llama38b", {32, 4096, 32, 8, 14336, 128256, "llama", false}},
-    {"llama318b", {32, 4096, 32, 8, 14336, 128256, "llama", false}},
-    {"llama370b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
-    {"llama3170b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
-    {"llama3370b", {80, 8192, 64, 8, 28672, 128256, "llama", false}},
-    {"llama31405b", {126, 16384, 128, 8, 53248, 128256, "llama", false}},
-    {"llama3405b", {126, 16384, 128, 8, 53248, 128256, "llama", false}},
-    {"llama321b", {16, 2048, 32, 8, 8192, 128256, "llama", true}},
-    {"llama323b", {28, 3072, 24, 8, 8192, 128256, "llama", true}},
-    {"mistral7b", {32, 4096, 32, 8, 14336, 32000, "mistral", false}},
-    {"qwen27b", {28, 3584, 28, 4, 18944, 152064, "qwen2", false}},
-    {"qwen257b", {28, 3584, 28, 4, 18944, 152064, "qwen2", false}},
-    {"qwen2514b", {48, 5120, 40, 8, 13824, 152064, "qwen2", false}},
-    {"qwen2532b", {64, 5120, 40, 8, 27648, 152064, "qwen2", false}},
-    {"qwen2572b", {80, 8192, 64, 8, 29568, 152064, "qwen2", false}},
     {"mpt125m", {12, 768, 12, 12, 3072, 50368, "gpt2", true}},
     {"mpt350m", {24, 1024, 16, 16, 4096, 50368, "gpt2", true}},
     {"mpt760m", {24, 1536, 12, 12, 6144, 50368, "gpt2", true}},
@@ -54,12 +35,58 @@ const Known models[] = {
     {"mpt13b", {40, 5120, 40, 40, 20480, 50368, "gpt2", true}},
     {"mpt30b", {48, 7168, 56, 56, 28672, 50368, "gpt2", true}},
     {"mpt70b", {80, 8192, 64, 64, 32768, 50368, "gpt2", true}},
-    {"gpt2", {12, 768, 12, 12, 3072, 50257, "gpt2", true}},
-    {"gpt2medium", {24, 1024, 16, 16, 4096, 50257, "gpt2", true}},
-    {"gpt2large", {36, 1280, 20, 20, 5120, 50257, "gpt2", true}},
     {"gpt3175b", {96, 12288, 96, 96, 49152, 51200, "gpt2", true}},
-    {"gpt2xl", {48, 1600, 25, 25, 6400, 50257, "gpt2", true}},
 };
+
+// Published models of which a row may change any size: sizes are all that is
+// taken of them.
+constexpr const char *bySizes[] = {
+    "llama27b",     "llama213b",   "llama270b",  "codellama7b", "codellama13b",
+    "codellama34b", "llama38b",    "llama318b",  "llama370b",   "llama3170b",
+    "llama3370b",   "llama31405b", "llama3405b", "llama321b",   "llama323b",
+    "mistral7b",    "qwen27b",     "qwen257b",   "qwen2514b",   "qwen2532b",
+    "qwen2572b",    "gpt2",        "gpt2medium", "gpt2large",   "gpt2xl"};
+
+using Json = nlohmann::ordered_json;
+
+/// config.json of the published models by modelKey; of names with one key the
+/// first.
+const std::map<std::string, Json> &publishedConfigs() {
+  static const std::map<std::string, Json> all = [] {
+    std::map<std::string, Json> configs;
+    for (const huggingface::PublishedModel &model :
+         huggingface::publishedModels()) {
+      Json config = Json::parse(model.config);
+      config.erase("torch_dtype"); // a row says how its model is loaded
+      configs.emplace(modelKey(model.name), std::move(config));
+    }
+    configs.emplace("llama3405b", configs.at("llama31405b"));
+    return configs;
+  }();
+  return all;
+}
+
+ModelSizes sizesOf(const Json &config) {
+  auto of = [&](const char *key, int64_t otherwise) {
+    return config.value(key, otherwise);
+  };
+  ModelSizes sizes;
+  sizes.family = config.value("model_type", "");
+  const bool gpt = sizes.family == "gpt2";
+  sizes.layers = of(gpt ? "n_layer" : "num_hidden_layers", 0);
+  sizes.hidden = of(gpt ? "n_embd" : "hidden_size", 0);
+  sizes.heads = of(gpt ? "n_head" : "num_attention_heads", 0);
+  sizes.keyValueHeads = of("num_key_value_heads", sizes.heads);
+  sizes.ffn = of("intermediate_size", 4 * sizes.hidden);
+  sizes.vocab = of("vocab_size", 0);
+  sizes.tied = config.value("tie_word_embeddings", gpt);
+  return sizes;
+}
+
+bool isBySizes(const std::string &key) {
+  return std::find(std::begin(bySizes), std::end(bySizes), key) !=
+         std::end(bySizes);
+}
 
 } // namespace
 
@@ -96,11 +123,16 @@ std::string modelKey(const std::string &name) {
 std::optional<std::string> shippedConfig(const std::string &name,
                                          const ModelSizes &stated,
                                          int64_t positions) {
-  static const auto known = nlohmann::ordered_json::parse(knownModelConfigs);
-  const auto found = known.find(modelKey(name));
-  if (found == known.end())
+  static const Json known = Json::parse(knownModelConfigs);
+  const std::string key = modelKey(name);
+  Json config;
+  if (const auto found = known.find(key); found != known.end())
+    config = *found;
+  else if (const auto published = publishedConfigs().find(key);
+           published != publishedConfigs().end() && !isBySizes(key))
+    config = published->second;
+  else
     return std::nullopt;
-  nlohmann::ordered_json config = *found;
   auto state = [&](std::initializer_list<const char *> keys, int64_t value) {
     for (const char *key : keys)
       if (value > 0 && config.contains(key))
@@ -125,6 +157,8 @@ std::optional<std::string> shippedConfig(const std::string &name,
 
 std::optional<ModelSizes> knownModel(const std::string &name) {
   const std::string key = modelKey(name);
+  if (isBySizes(key))
+    return sizesOf(publishedConfigs().at(key));
   const auto found =
       std::find_if(std::begin(models), std::end(models),
                    [&](const Known &known) { return key == known.name; });

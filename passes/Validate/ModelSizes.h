@@ -28,8 +28,9 @@ struct ModelSizes {
 std::optional<ModelSizes> knownModel(const std::string &name);
 
 /// The config.json of a published model that ships with the compiler
-/// (data/models.json), for sequences of `positions` tokens; sizes of `stated`
-/// that are not 0 go before its own. Nothing for others.
+/// (huggingface::publishedModels), or of one that only tables of runs name or
+/// describe otherwise (data/models.json), for sequences of `positions` tokens;
+/// sizes of `stated` that are not 0 go before its own. Nothing for others.
 std::optional<std::string> shippedConfig(const std::string &name,
                                          const ModelSizes &stated,
                                          int64_t positions);
