@@ -95,7 +95,7 @@ void JobReader::readOptimizer(JobConfig &job) {
 
 void JobReader::refuseOptimizer(const Fields &fields, const std::string &name) {
   const std::vector<std::string> names = plan::optimizerNames();
-  for (const char *other : {"adam", "adagrad", "rmsprop", "adamax", "radam"})
+  for (const char *other : {"adam", "adamax", "radam"})
     if (name == other) {
       if (options.accelerate.forPlanning)
         fields.report(Severity::Error, notSupportedCode, "name",

@@ -158,7 +158,8 @@ int64_t StepLayout::stateBytes(const plan::StateRule &state, const Updated &own,
                                        state, dtypes().state(parameter)));
   // Scales of blocks are torch's (bitsandbytes' get_state_buffer).
   if (!habits.paged || own.numel < plan::pagedElements ||
-      state.shape == plan::StateShape::PerBlock)
+      state.shape == plan::StateShape::PerBlock ||
+      state.shape == plan::StateShape::DoubleBlocks)
     return round(bytes);
   if (paged)
     *paged += bytes;

@@ -305,7 +305,7 @@ QuantizationWords quantizationWords(const std::string &text,
 
 OptimizerWords optimizerWords(const std::string &text) {
   OptimizerWords words;
-  for (const char *other : {"apollo", "came", "shampoo", "soap", "ademamix",
+  for (const char *other : {"apollo", "came", "shampoo", "soap",
                             "schedule-free", "schedulefree", "adalomo"})
     if (hasWord(text, other))
       words.refused = other;
@@ -324,6 +324,18 @@ OptimizerWords optimizerWords(const std::string &text) {
     words.name = narrowLion ? "lion_8bit" : "lion";
   else if (hasWord(text, "sgd"))
     words.name = "sgd";
+  else if (hasWord(text, "adagrad"))
+    words.name = "adagrad";
+  else if (has(text, "rmsprop_bnb"))
+    words.name =
+        has(text, "rmsprop_bnb_8bit") ? "rmsprop_bnb_8bit" : "rmsprop_bnb";
+  else if (hasWord(text, "rmsprop"))
+    words.name = "rmsprop";
+  else if (hasWord(text, "ademamix") || has(text, "ademamix_"))
+    words.name = std::string(paged ? "paged_" : "") + "ademamix" +
+                 (has(text, "ademamix_8bit") ? "_8bit"
+                  : paged                    ? "_32bit"
+                                             : "");
   else if (eight)
     words.name = paged ? "paged_adamw_8bit" : "adamw_8bit";
   else if (paged)

@@ -40,13 +40,15 @@ struct Hyperparameter {
 
 /// How many elements a state has for a parameter.
 enum class StateShape {
-  Whole,    // as many as the parameter
-  Rows,     // one for each row: the shape without its last dimension
-  Columns,  // one for each column: without the last dimension but one
-  PerBlock, // one for each 256 elements
-  Halves,   // one for each two elements
-  Table256, // 256 numbers of the state's own
-  Table16   // 16
+  Whole,        // as many as the parameter
+  Rows,         // one for each row: the shape without its last dimension
+  Columns,      // one for each column: without the last dimension but one
+  PerBlock,     // one for each 256 elements
+  Double,       // two for each element
+  DoubleBlocks, // two for each 256 elements
+  Halves,       // one for each two elements
+  Table256,     // 256 numbers of the state's own
+  Table16       // 16
 };
 
 /// Which parameters have a state.

@@ -231,7 +231,7 @@ TEST_F(Job, SchedulesThatCannotBeMeant) {
 
 TEST_F(Job, OptimizersToCome) {
   EXPECT_TRUE(load(base + "optimizer: {name: sgd}\n").job);
-  LoadedConfig loaded = load(base + "optimizer: {name: adagrad}\n");
+  LoadedConfig loaded = load(base + "optimizer: {name: adamax}\n");
   EXPECT_EQ(loaded.outcome, Outcome::NotSupported);
 }
 

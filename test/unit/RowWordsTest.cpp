@@ -145,7 +145,15 @@ TEST(RowWords, Optimizers) {
       {"full lion", "lion"},
       {"full lion 8-bit", "lion_8bit"},
       {"a million tokens", ""},
-      {"full sgd", "sgd"}};
+      {"full sgd", "sgd"},
+      {"full adagrad", "adagrad"},
+      {"full rmsprop", "rmsprop"},
+      {"full rmsprop_bnb", "rmsprop_bnb"},
+      {"full rmsprop_bnb_8bit", "rmsprop_bnb_8bit"},
+      {"lora ademamix", "ademamix"},
+      {"lora ademamix_8bit", "ademamix_8bit"},
+      {"lora paged_ademamix_32bit", "paged_ademamix_32bit"},
+      {"lora paged_ademamix_8bit", "paged_ademamix_8bit"}};
   for (const auto &[text, name] : names)
     EXPECT_EQ(optimizerWords(text).name, name) << text;
   EXPECT_EQ(optimizerWords("apollo").refused, "apollo");

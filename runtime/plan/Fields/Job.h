@@ -63,8 +63,9 @@ template <typename V> void hyperparameters(V &v, Of<V, Optimizer> &optimizer) {
 template <typename V> void fields(V &v, Of<V, Optimizer> &optimizer) {
   v.about("optimizer", "How parameters are updated");
   v("name", optimizer.name,
-    {.doc = "One of runtime/plan/Optimizers.cpp, which also says what "
-            "hyperparameters it has"});
+    {.doc =
+         "One of runtime/plan/OptimizerDescriptions.cpp, which also says what "
+         "hyperparameters it has"});
   const OptimizerDescription *description = findOptimizer(optimizer.name);
   v.check("name", [&] {
     return description ? "" : "unknown optimizer '" + optimizer.name + "'";

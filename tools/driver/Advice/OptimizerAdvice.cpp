@@ -22,7 +22,8 @@ const std::vector<Forms> &allForms() {
       {"adamw",
        {"adamw_torch_fused", "adamw_8bit", "paged_adamw_8bit",
         "adamw_torch_8bit"}},
-      {"lion", {"lion_8bit", "paged_lion_8bit"}}};
+      {"lion", {"lion_8bit", "paged_lion_8bit"}},
+      {"ademamix", {"ademamix_8bit", "paged_ademamix_8bit"}}};
   return all;
 }
 

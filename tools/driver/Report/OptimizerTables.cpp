@@ -24,6 +24,10 @@ const char *toString(plan::StateShape shape) {
     return "columns";
   case plan::StateShape::PerBlock:
     return "blocks of 256";
+  case plan::StateShape::Double:
+    return "twice the parameter";
+  case plan::StateShape::DoubleBlocks:
+    return "twice blocks of 256";
   case plan::StateShape::Halves:
     return "two elements a byte";
   case plan::StateShape::Table256:
