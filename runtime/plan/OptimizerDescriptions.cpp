@@ -243,6 +243,11 @@ std::vector<Hyperparameter> lionHyperparameters() {
            1}};
 }
 
+std::vector<Hyperparameter> rmspropHyperparameters() {
+  return {{"alpha", "Decay of the mean", Kind::Number, {0.99}, 0, 1},
+          {"eps", "Added to the denominator", Kind::Number, {1e-8}}};
+}
+
 std::vector<Hyperparameter> ademamixHyperparameters() {
   return {{"betas",
            "Decay of both momenta and of the squares",
@@ -252,6 +257,31 @@ std::vector<Hyperparameter> ademamixHyperparameters() {
            1},
           {"alpha", "Weight of the slower momentum", Kind::Number, {5}},
           {"eps", "Added to the denominator", Kind::Number, {1e-8}}};
+}
+
+/// bitsandbytes' states of 8 bits in blocks of 256: `first` is what state1 has
+/// for each element. Small parameters have states of f32. Tables of 256 f32
+/// that all parameters share are not counted.
+void makeBlockwise(OptimizerDescription &d, bool second,
+                   StateShape first = StateShape::Whole) {
+  const StateShape scales = first == StateShape::Double
+                                ? StateShape::DoubleBlocks
+                                : StateShape::PerBlock;
+  d.states = {{"state1", first, StateOf::Large, DType::U8},
+              {"absmax1", scales, StateOf::Large, DType::F32}};
+  if (second) {
+    d.states.push_back(
+        {"state2", StateShape::Whole, StateOf::Large, DType::U8});
+    d.states.push_back(
+        {"absmax2", StateShape::PerBlock, StateOf::Large, DType::F32});
+  }
+  d.states.push_back({"state1", first, StateOf::Small, DType::F32});
+  if (second)
+    d.states.push_back(
+        {"state2", StateShape::Whole, StateOf::Small, DType::F32});
+  d.kernels = {UpdateKernel::Fused};
+  d.cost = onePass;
+  d.failsOnDTensors = bitsandbytesOnDTensors;
 }
 
 std::vector<OptimizerDescription> makeOptimizers() {
@@ -407,10 +437,9 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.source = "torch.optim.RMSprop";
     d.lr = 1e-2;
     d.weightDecay = 0;
-    d.hyperparameters = {
-        {"alpha", "Decay of the mean", Kind::Number, {0.99}, 0, 1},
-        {"eps", "Added to the denominator", Kind::Number, {1e-8}},
-        {"momentum", "Decay of the momentum; 0: none", Kind::Number, {0}}};
+    d.hyperparameters = rmspropHyperparameters();
+    d.hyperparameters.push_back(
+        {"momentum", "Decay of the momentum; 0: none", Kind::Number, {0}});
     d.states = {{"square_avg"},
                 {.name = "momentum_buffer", .needs = "momentum"}};
     d.kernels = {UpdateKernel::Foreach, UpdateKernel::ForLoop,
@@ -431,7 +460,6 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.cost = onePass;
     d.failsOnDTensors = bitsandbytesOnDTensors;
   }
-  // Tables of 256 f32 that all parameters share are not counted.
   {
     OptimizerDescription &d = list.emplace_back();
     d.name = "ademamix_8bit";
@@ -440,16 +468,7 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.lr = 1e-3;
     d.weightDecay = 0.01;
     d.hyperparameters = ademamixHyperparameters();
-    d.states = {
-        {"state1", StateShape::Double, StateOf::Large, DType::U8},
-        {"absmax1", StateShape::DoubleBlocks, StateOf::Large, DType::F32},
-        {"state2", StateShape::Whole, StateOf::Large, DType::U8},
-        {"absmax2", StateShape::PerBlock, StateOf::Large, DType::F32},
-        {"state1", StateShape::Double, StateOf::Small, DType::F32},
-        {"state2", StateShape::Whole, StateOf::Small, DType::F32}};
-    d.kernels = {UpdateKernel::Fused};
-    d.cost = onePass;
-    d.failsOnDTensors = bitsandbytesOnDTensors;
+    makeBlockwise(d, /*second=*/true, StateShape::Double);
   }
   {
     OptimizerDescription &d = list.emplace_back();
@@ -458,15 +477,8 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.source = "bitsandbytes.optim.RMSprop8bit";
     d.lr = 1e-2;
     d.weightDecay = 0;
-    d.hyperparameters = {
-        {"alpha", "Decay of the mean", Kind::Number, {0.99}, 0, 1},
-        {"eps", "Added to the denominator", Kind::Number, {1e-8}}};
-    d.states = {{"state1", StateShape::Whole, StateOf::Large, DType::U8},
-                {"absmax1", StateShape::PerBlock, StateOf::Large, DType::F32},
-                {"state1", StateShape::Whole, StateOf::Small, DType::F32}};
-    d.kernels = {UpdateKernel::Fused};
-    d.cost = onePass;
-    d.failsOnDTensors = bitsandbytesOnDTensors;
+    d.hyperparameters = rmspropHyperparameters();
+    makeBlockwise(d, /*second=*/false);
   }
   {
     OptimizerDescription &d = list.emplace_back();
@@ -476,15 +488,7 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.lr = 1e-3;
     d.weightDecay = 0.01;
     d.hyperparameters = adamHyperparameters();
-    d.states = {{"state1", StateShape::Whole, StateOf::Large, DType::U8},
-                {"absmax1", StateShape::PerBlock, StateOf::Large, DType::F32},
-                {"state2", StateShape::Whole, StateOf::Large, DType::U8},
-                {"absmax2", StateShape::PerBlock, StateOf::Large, DType::F32},
-                {"state1", StateShape::Whole, StateOf::Small, DType::F32},
-                {"state2", StateShape::Whole, StateOf::Small, DType::F32}};
-    d.kernels = {UpdateKernel::Fused};
-    d.cost = onePass;
-    d.failsOnDTensors = bitsandbytesOnDTensors;
+    makeBlockwise(d, /*second=*/true);
   }
   {
     OptimizerDescription &d = list.emplace_back();
@@ -494,12 +498,7 @@ std::vector<OptimizerDescription> makeOptimizers() {
     d.lr = 1e-4;
     d.weightDecay = 0;
     d.hyperparameters = lionHyperparameters();
-    d.states = {{"state1", StateShape::Whole, StateOf::Large, DType::U8},
-                {"absmax1", StateShape::PerBlock, StateOf::Large, DType::F32},
-                {"state1", StateShape::Whole, StateOf::Small, DType::F32}};
-    d.kernels = {UpdateKernel::Fused};
-    d.cost = onePass;
-    d.failsOnDTensors = bitsandbytesOnDTensors;
+    makeBlockwise(d, /*second=*/false);
   }
   // torchao/optim/adam.py of 0.18: an update of one parameter is compiled to
   // one pass; each state has its table; transformers gives 4 bits blocks of 256
