@@ -8,6 +8,7 @@
 #include "dialects/Aten/Aten.h"
 #include "dialects/Aten/Types.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -319,11 +320,49 @@ Strides aten::defaultStrides(Operation *op, LayoutAnalysis &layout,
   return contiguous(shapeOf(op->getResult(result)));
 }
 
+/// Values whose strides are being computed, each for the one before.
+static thread_local unsigned depth = 0;
+/// A chain of operators is as long as a program likes, the stack is not: behind
+/// so many, operands are computed first.
+constexpr unsigned deepest = 400;
+
+/// The values that `value` is made of whose strides are not known, each behind
+/// those that it is made of itself.
+static llvm::SmallVector<Value>
+unknownOperands(Value value, llvm::function_ref<bool(Value)> isKnown) {
+  llvm::SmallVector<Value> order;
+  llvm::SmallVector<std::pair<Value, bool>> stack = {{value, false}};
+  llvm::DenseSet<Value> seen;
+  while (!stack.empty()) {
+    const auto [next, done] = stack.pop_back_val();
+    if (done) {
+      if (next != value)
+        order.push_back(next);
+      continue;
+    }
+    if (!seen.insert(next).second)
+      continue;
+    stack.push_back({next, true});
+    if (Operation *op = next.getDefiningOp())
+      for (Value operand : op->getOperands())
+        if (llvm::isa<mlir::RankedTensorType>(operand.getType()) &&
+            !isKnown(operand))
+          stack.push_back({operand, false});
+  }
+  return order;
+}
+
 const Strides &LayoutAnalysis::strides(Value value) {
   auto found = cache.find(value);
   if (found != cache.end())
     return found->second;
+  if (depth >= deepest)
+    for (Value operand : unknownOperands(
+             value, [&](Value known) { return cache.contains(known); }))
+      strides(operand);
+  ++depth;
   Strides computed = compute(value);
+  --depth;
   // Dimensions of size 1 do not matter; one spelling for a contiguous tensor.
   if (::isContiguous(shapeOf(value), computed))
     computed = contiguous(shapeOf(value));

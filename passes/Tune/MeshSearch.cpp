@@ -23,6 +23,10 @@ constexpr int64_t acrossAtMost = 4;
 constexpr int triesOfOtherSide = 4;
 /// Context-parallel ranks need all keys and values forward and backward.
 constexpr double gathersOfLayer = 2;
+/// Over nodes, tokens that each context-parallel rank has at least: of two
+/// pieces of fewer than 512 the kernels are shorter than their dispatch, and a
+/// step of more ranks is no shorter.
+constexpr int64_t tokensOverNodes = 1024;
 
 struct Bounded {
   MeshSizes mesh;
@@ -62,6 +66,9 @@ double attends(const MeshProblem &problem, const MeshSizes &mesh) {
   for (const double half : {computed.forward, computed.backward})
     seconds += half / sharing + passed -
                problem.overlap * std::min(half / sharing, passed);
+  // A block of keys of each rank.
+  if (mesh.context > 1)
+    seconds += static_cast<double>(mesh.context) * problem.blockSeconds;
   return seconds;
 }
 
@@ -271,7 +278,10 @@ std::vector<MeshSizes> meshesOf(const MeshProblem &problem) {
               tensor > 1 && problem.tokens % (context * tensor) == 0
                   ? true
                   : problem.idleSequence;
+          const bool tooFewTokens = context > problem.ranksPerNode &&
+                                    problem.tokens / context < tokensOverNodes;
           if ((problem.sequence || sequence == wanted) &&
+              (!tooFewTokens || problem.context) &&
               tensor <= problem.ranks / context &&
               tensor * context <= problem.ranks / stages &&
               wrongWith(problem, mesh).empty())

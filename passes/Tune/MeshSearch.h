@@ -82,6 +82,9 @@ struct MeshProblem {
   /// nobody but computes no more keys at once than one of so many
   /// context-parallel ranks has.
   std::function<AttentionSeconds(int64_t context)> attention;
+  /// Least seconds, forward and backward, of what is launched for the keys of
+  /// one of the context-parallel ranks, beside the attention itself.
+  double blockSeconds = 0;
 
   int64_t copies(const MeshSizes &mesh) const {
     return ranks / (mesh.tensor * mesh.context * mesh.stages);

@@ -149,6 +149,8 @@ def main():
                 ("llama-2-7b", 8, 1.0, ["--tune=all", "--global-batch", "64"]),
                 ("llama-3.1-405b", 16384, 1.0,
                  ["--tune=all", "--seq-len", "8192"]),
+                ("llama-3.1-405b", 16384, 2.0,
+                 ["--tune=all", "--seq-len", "131072"]),
                 ("llama-3.1-8b", 8, 1.0, ["--max-batch"])):
             config = jobs.accelerate_config("fsdp", ranks, "LlamaDecoderLayer",
                                             precision="bf16")
@@ -159,7 +161,7 @@ def main():
                        "h100-sxm-80gb", *options]
             seconds, rss = measure(command, args.repeat)
             median = statistics.median(seconds)
-            row(f"{name} on {ranks} {options[0]}, bound {bound:g} s",
+            row(f"{name} on {ranks} {' '.join(options)}, bound {bound:g} s",
                 f"{median * 1e3:.0f} ms (best {min(seconds) * 1e3:.0f}, "
                 f"CPU {measure.cpu * 1e3:.0f})",
                 median, bound)

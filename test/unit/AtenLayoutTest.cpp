@@ -64,6 +64,18 @@ TEST_F(AtenTest, ViewsKeepStorage) {
             (Strides{0, 1, 0}));
 }
 
+TEST_F(AtenTest, ChainsAreAsLongAsAProgramLikes) {
+  std::string body = "%v0 = aten.transpose.int %x, 0, 1 : (tensor<2x3xf32>) -> "
+                     "tensor<3x2xf32>\n";
+  constexpr int length = 40000;
+  for (int i = 1; i <= length; ++i)
+    body += "%v" + std::to_string(i) + " = aten.neg %v" +
+            std::to_string(i - 1) + " : tensor<3x2xf32>\n";
+  body += "%r = aten.neg %v" + std::to_string(length) + " : tensor<3x2xf32>";
+  EXPECT_EQ(strides("%x: tensor<2x3xf32>", body, "tensor<3x2xf32>"),
+            (Strides{1, 3}));
+}
+
 TEST_F(AtenTest, PointwiseResultsFollowTheirOperands) {
   const char *permuted =
       "%t = aten.transpose.int %x, 1, 2 : (tensor<2x8x4x16xf32>) -> "

@@ -36,6 +36,8 @@ public:
       each += 3 * problem.gather(mesh.context, near,
                                  problem.layer.keyBytes /
                                      static_cast<double>(mesh.tensor));
+    if (mesh.context > 1)
+      each += 1.1 * static_cast<double>(mesh.context) * problem.blockSeconds;
     // Of both halves, rank after rank; gradients of keys come back.
     const AttentionSeconds attention = problem.attention(mesh.context);
     for (const double half : {attention.forward, attention.backward})
@@ -116,7 +118,7 @@ MeshProblem problemOf(std::mt19937 &random) {
   if (random() % 8 == 0)
     problem.lastLayers = one({1, 2, 6});
   problem.heads = one({4, 6, 8, 32});
-  problem.tokens = one({96, 512, 2048});
+  problem.tokens = one({96, 6144, 131072});
   problem.microBatches = problem.ranks * one({1, 2, 4, 12});
   if (random() % 4 == 0)
     problem.tensor = one({1, 2});
@@ -145,6 +147,7 @@ MeshProblem problemOf(std::mt19937 &random) {
       return (ranks > inNode ? 1e-9 : 1e-11) * bytes + 1e-5;
     };
   problem.overlap = random() % 2 ? 1 : 0.7;
+  problem.blockSeconds = random() % 2 ? 2e-5 : 0;
   return problem;
 }
 
@@ -207,6 +210,27 @@ TEST(MeshSearch, FindsWhatAllMeshesHave) {
   }
   EXPECT_GT(fitting, 200);
   EXPECT_LT(judged * 2, all); // bounds are of use
+}
+
+TEST(MeshSearch, ContextsOverNodesKeepTokens) {
+  MeshProblem problem;
+  problem.ranks = 4096;
+  problem.ranksPerNode = 8;
+  problem.layers = 6;
+  problem.tokens = 32768;
+  problem.microBatches = 4096;
+  problem.stages = 1;
+  auto most = [&] {
+    int64_t context = 0;
+    for (const MeshSizes &mesh : meshesOf(problem))
+      context = std::max(context, mesh.context);
+    return context;
+  };
+  EXPECT_EQ(most(), 32); // 1024 tokens each
+  problem.tokens = 1024;
+  EXPECT_EQ(most(), 8); // within a node as many as it has
+  problem.context = 64; // but for what is written
+  EXPECT_EQ(most(), 64);
 }
 
 TEST(MeshSearch, WhatIsNoMesh) {

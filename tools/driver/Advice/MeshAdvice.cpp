@@ -209,6 +209,9 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
     problem.pass = [=](int64_t ranks, int64_t inNode, double bytes) {
       return exchange(Collective::Permute, ranks, inNode, bytes);
     };
+  // Blocks are merged by their log-sums, and gradients added up.
+  constexpr double launchesOfBlock = 8;
+  problem.blockSeconds = launchesOfBlock * target.launchSeconds;
   problem.overlap = target.overlap;
   problem.attention = [&in, &model, &base, &target, heads,
                        passed](int64_t context) {

@@ -24,6 +24,9 @@ std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
       options.model.empty() ? *inputs.job.model : options.model, {}, quiet);
 }
 
+/// Ranks whose blocks of keys a layer's function holds one after the other.
+constexpr int64_t mostContext = 512;
+
 /// What is not planned of an axis, or nothing; `own`: accel-run executes it, or
 /// its program is asked for.
 static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
@@ -39,6 +42,10 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
     return what + "under " + toString(inputs.executor) + " is not planned";
   if (inputs.job.quantization)
     return what + "of quantised weights is not planned";
+  if (axis == "cp" && inputs.job.accelerate.mesh->size("cp") > mostContext)
+    return what + "over more than " + std::to_string(mostContext) +
+           " ranks is not planned: each layer would loop over as many blocks "
+           "of keys";
   if (inputs.adapter && inputs.adapter->magnitude)
     return what + "of DoRA's layers is not planned";
   if (!inputs.model.config())
@@ -317,7 +324,10 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
     inner = true;
     if (const std::string why = whyNot(inputs, axis, own); !why.empty()) {
       engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode, why,
-                                 "leave " + axis + "_size at 1"));
+                                 axis == "cp" && mesh->size(axis) > mostContext
+                                     ? "write a cp_size of at most " +
+                                           std::to_string(mostContext)
+                                     : "leave " + axis + "_size at 1"));
       return;
     }
   }
