@@ -209,6 +209,9 @@ private:
       for (const SplitOption &split : space.splits)
         if (split.accumulation > 1)
           return;
+      // Of a mesh that is found, ranks that share samples have more of them.
+      if (space.open(Knob::Mesh) && space.mesh(space.configured).whole())
+        return;
       return close(knob, "a step has one micro-batch");
     }
     Point point = space.configured;
