@@ -119,9 +119,12 @@ UpdateCost rmspropCost(const Optimizer &values, UpdateKernel kernel) {
   cost.parameters = 2 + decay;
   cost.gradients = 6 + 2 * decay;
   cost.states = momentum ? 10 : 5;
-  (kernel == UpdateKernel::Foreach ? cost.lists : cost.tensors) = 1 + decay;
-  if (kernel != UpdateKernel::Foreach)
+  if (kernel == UpdateKernel::Foreach) {
+    cost.lists = 1 + decay;
+  } else {
+    cost.tensors = 1 + decay;
     cost.carried = 1; // the root, until the next one is there
+  }
   return cost;
 }
 

@@ -485,36 +485,51 @@ def defaults(context):
     return f"{len(folders)} families"
 
 
-def hybrids(context):
-    """Published hybrid models that ship with the compiler, on the meta device."""
+def shipped(*path):
+    """A file of configurations that is part of the compiler."""
+    with open(os.path.join(harness.ROOT, *path), encoding="utf-8") as f:
+        return json.load(f)
+
+
+def on_meta(context, name, config):
+    """The model's folder, its tree as it is read, and the shapes that
+    transformers gives its parameters, on the meta device."""
     import torch
     import transformers
-    root = os.path.dirname(os.path.dirname(os.path.dirname(
-        os.path.abspath(__file__))))
-    with open(os.path.join(root, "passes", "Validate", "data", "models.json"),
-              encoding="utf-8") as f:
-        known = {json.dumps(config): name for name, config
-                 in sorted(json.load(f).items())
-                 if config["model_type"] == "nemotron_h"}
+    folder = context.path(name)
+    os.mkdir(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    loaded = transformers.AutoConfig.from_pretrained(folder)
+    if hasattr(loaded, "quantization_config"):
+        del loaded.quantization_config
+    with torch.device("meta"):
+        model = getattr(transformers, config["architectures"][0])(loaded) \
+            if "architectures" in config else \
+            transformers.AutoModelForCausalLM.from_config(loaded)
+    theirs = {n: list(p.shape) for n, p in
+              model.named_parameters(remove_duplicate=False)}
+    tree = json.loads(harness.run(
+        [context.binary("module-tree-dump"), folder]))
+    mine = {p[0]: p[1] for p in tree["parameters"]}
+    check(mine == theirs, f"{name}: parameters differ")
+    return folder, tree, theirs
+
+
+def hybrids(context):
+    """Published hybrid models that ship with the compiler."""
+    known = {json.dumps(config): (name, config) for name, config
+             in sorted(shipped("passes", "Validate", "data",
+                               "models.json").items())
+             if config["model_type"] == "nemotron_h"}
     lines = []
-    for text, name in known.items():
-        folder = context.path(name)
-        os.mkdir(folder)
-        with open(os.path.join(folder, "config.json"), "w",
-                  encoding="utf-8") as f:
-            f.write(text)
-        with torch.device("meta"):
-            model = transformers.AutoModelForCausalLM.from_config(
-                transformers.AutoConfig.from_pretrained(folder))
-        theirs = {n: list(p.shape) for n, p in model.named_parameters()}
-        tree = json.loads(harness.run(
-            [context.binary("module-tree-dump"), folder]))
+    for name, config in known.values():
+        folder, tree, theirs = on_meta(context, name, config)
         read = [line.split("\t") for line in
                 harness.run([context.binary("hf-dump"), folder]).splitlines()]
-        for mine in ({p[0]: p[1] for p in tree["parameters"]},
-                     {line[1]: [int(n) for n in line[2].split(",")]
-                      for line in read if line[0] == "param"}):
-            check(mine == theirs, f"{name}: parameters differ")
+        mine = {line[1]: [int(n) for n in line[2].split(",")]
+                for line in read if line[0] == "param"}
+        check(mine == theirs, f"{name}: parameters differ")
         lines.append(f"{name} {tree['numel']}")
     check(len(lines) >= 5, str(lines))
     return ", ".join(lines)
@@ -523,15 +538,9 @@ def hybrids(context):
 def published(context):
     """Models that --model takes by name have as many parameters as on the Hub,
     and the names and shapes that transformers gives them."""
-    import torch
-    import transformers
-    root = os.path.dirname(os.path.dirname(os.path.dirname(
-        os.path.abspath(__file__))))
-    with open(os.path.join(root, "frontends", "HuggingFace", "data",
-                           "published.json"), encoding="utf-8") as f:
-        models = json.load(f)
+    models = shipped("frontends", "HuggingFace", "data", "published.json")
     shapes = set()
-    for number, model in enumerate(models):
+    for model in models:
         config = model["config"]
         # The same but for positions, names and dtypes.
         shape = json.dumps({key: value for key, value in config.items()
@@ -541,26 +550,11 @@ def published(context):
         if shape in shapes:
             continue
         shapes.add(shape)
-        folder = context.path(str(number))
-        os.mkdir(folder)
-        with open(os.path.join(folder, "config.json"), "w",
-                  encoding="utf-8") as f:
-            json.dump(config, f)
-        tree = json.loads(harness.run(
-            [context.binary("module-tree-dump"), folder]))
         name = model["names"][0]
+        _, tree, _ = on_meta(context, name.replace("/", "--"), config)
         check(tree["numel"] == model["parameters"],
               f"{name}: {tree['numel']} parameters, published are "
               f"{model['parameters']}")
-        loaded = transformers.AutoConfig.from_pretrained(folder)
-        if hasattr(loaded, "quantization_config"):
-            del loaded.quantization_config
-        with torch.device("meta"):
-            made = getattr(transformers, config["architectures"][0])(loaded)
-        theirs = {n: list(p.shape) for n, p in
-                  made.named_parameters(remove_duplicate=False)}
-        mine = {p[0]: p[1] for p in tree["parameters"]}
-        check(mine == theirs, f"{name}: parameters differ")
     check(len(models) > 150 and len(shapes) > 80, f"{len(shapes)} shapes")
     return f"{len(models)} models, {len(shapes)} shapes"
 

@@ -190,7 +190,6 @@ private:
     auto model = huggingface::readModelConfig(config.string(), engine);
     if (!model)
       return false;
-    inputs.model = Model(std::move(*model));
     fs::path folder = fs::path(absolutePath(config.string())).parent_path();
     inputs.modelName = folder.filename().string();
     if (inputs.modelName == "model") // says nothing
@@ -201,9 +200,7 @@ private:
     if (!inputs.job.quantization)
       huggingface::readQuantizationFile(config.string(),
                                         inputs.job.quantization, engine);
-    inputs.training.modelName = inputs.modelName;
-    return readWeights(folder.string()) &&
-           readAdapterInputs(options, given, inputs, engine);
+    return takeModel(std::move(*model), given);
   }
 
   /// A model that is not on this machine, by what is published of it.
@@ -218,14 +215,20 @@ private:
     auto model = huggingface::parseModelConfig(published.config, file, engine);
     if (!model)
       return false;
-    inputs.model = Model(std::move(*model));
     inputs.modelName = fs::path(published.name).filename().string();
-    inputs.training.modelName = inputs.modelName;
     if (!inputs.job.quantization)
       huggingface::readQuantization(published.config, file,
                                     inputs.job.quantization, engine);
-    inputs.training.seed = job().init.value.seed;
-    return readAdapterInputs(options, given, inputs, engine);
+    return takeModel(std::move(*model), given);
+  }
+
+  /// A config.json whose name is known, and its folder where it has one; then
+  /// what stands beside it.
+  bool takeModel(huggingface::ModelConfig model, const std::string &given) {
+    inputs.model = Model(std::move(model));
+    inputs.training.modelName = inputs.modelName;
+    return readWeights(inputs.training.modelPath) &&
+           readAdapterInputs(options, given, inputs, engine);
   }
 
   /// A program of torch.export, whose file holds its buffers and perhaps its
