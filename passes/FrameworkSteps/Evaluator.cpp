@@ -264,6 +264,10 @@ const replay::Problem &StepEvaluator::Recording::problem() const {
   return stage ? stage->recorder().problem() : run->recorder.problem();
 }
 
+void StepEvaluator::Recording::dropEvents() {
+  (stage ? stage->recorder() : run->recorder).dropEvents();
+}
+
 std::optional<replay::Problem> StepEvaluator::record(const Candidate &candidate,
                                                      int steps, bool lastRank) {
   Recording recording(*this, candidate, lastRank);

@@ -50,6 +50,6 @@ StageRecording::~StageRecording() = default;
 
 void StageRecording::step() { run->steps->recordStep(); }
 
-const Recorder &StageRecording::recorder() const { return run->recorder; }
+Recorder &StageRecording::recorder() { return run->recorder; }
 
 } // namespace accel

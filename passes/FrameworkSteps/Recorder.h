@@ -51,11 +51,14 @@ public:
   void endStep();
 
   const replay::Problem &problem() const { return result; }
+  /// What was recorded is known: later events alone are kept.
+  void dropEvents() { result.dropEvents(); }
   /// The memory of one recording serves the next.
   void reuse(replay::Problem &&old) {
     result = std::move(old);
     result.events.clear();
     result.tensors = 0;
+    result.dropped = 0;
   }
   replay::Problem release() { return std::move(result); }
   /// Why the record cannot be replayed: bytes were freed that nobody had

@@ -33,36 +33,53 @@ std::optional<ReservedReplay> replayReserved(StepEvaluator &evaluator,
   StepEvaluator::Recording recording(evaluator, candidate, lastRank);
   rules.capacityBytes = 0;
   rules.keptStream = static_cast<int>(Pool::Graphs);
-  replay::Replay replay(rules);
+  // On a device without end, and on one of the capacity: the same until more
+  // than that is asked for.
+  replay::Replay endless(rules);
+  std::optional<replay::Replay> full;
+  auto step = [&](bool both) {
+    std::optional<replay::Replay> before;
+    if (capacityBytes > 0 && !full)
+      before = endless;
+    if (!recording.step())
+      return false;
+    if (both)
+      endless.play(recording.problem());
+    if (before && endless.result().statistics.reservedPeak > capacityBytes) {
+      full = std::move(before);
+      full->setCapacity(capacityBytes);
+    }
+    if (full)
+      full->play(recording.problem());
+    recording.dropEvents();
+    return true;
+  };
   int most = 0;
   for (int steps : {3, 6}) {
     most = steps;
-    while (recording.steps() < steps && !replay.settled()) {
-      if (!recording.step())
+    while (recording.steps() < steps && !endless.settled())
+      if (!step(/*both=*/true))
         return std::nullopt;
-      replay.play(recording.problem());
-    }
-    const std::vector<int64_t> peaks = replay.result().reservedPeakByStep;
+    const std::vector<int64_t> peaks = endless.result().reservedPeakByStep;
     result.steps = static_cast<int>(
         std::lower_bound(peaks.begin(), peaks.end(), peaks.back()) -
         peaks.begin() + 1);
     if (result.steps < steps)
       break;
   }
-  const replay::Result endless = replay.result();
-  result.reservedBytes = endless.statistics.reservedPeak;
-  result.allocatedBytes = endless.statistics.allocatedPeak;
-  if (capacityBytes <= 0 || result.reservedBytes <= capacityBytes)
+  const replay::AllocatorStatistics statistics = endless.result().statistics;
+  result.reservedBytes = statistics.reservedPeak;
+  result.allocatedBytes = statistics.allocatedPeak;
+  if (!full)
     return result;
-  while (recording.steps() < most)
-    if (!recording.step())
+  while (recording.steps() < most && !full->settled())
+    if (!step(/*both=*/false))
       return std::nullopt;
-  rules.capacityBytes = capacityBytes;
-  const replay::Result full = replay::solve(recording.problem(), rules);
-  result.survives = full.failedEvent < 0;
+  const replay::Result crowded = full->result();
+  result.survives = crowded.failedEvent < 0;
   // Full once in the first steps, or in each.
   if (result.survives)
-    result.retries = std::max<int64_t>(full.retriesOfLastStep, 1);
+    result.retries = std::max<int64_t>(crowded.retriesOfLastStep, 1);
   return result;
 }
 

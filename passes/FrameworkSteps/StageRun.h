@@ -139,7 +139,7 @@ public:
                  const Candidate &candidate);
   ~StageRecording();
   void step();
-  const Recorder &recorder() const;
+  Recorder &recorder();
 
 private:
   struct Run;

@@ -327,6 +327,8 @@ public:
     bool step();
     int steps() const { return made; }
     const replay::Problem &problem() const;
+    /// Events that were played take no memory any more.
+    void dropEvents();
 
     Recording(const Recording &) = delete;
     Recording &operator=(const Recording &) = delete;

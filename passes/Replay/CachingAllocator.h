@@ -75,6 +75,9 @@ public:
   void park(int block);
   void settle(int block);
 
+  /// Of AllocatorRules::capacityBytes; at least what is reserved.
+  void setCapacity(int64_t bytes) { rules.capacityBytes = bytes; }
+
   const AllocatorStatistics &statistics() const { return stats; }
   /// Address and bytes of a tensor's block.
   std::pair<int64_t, int64_t> place(int block) const {

@@ -12,8 +12,9 @@ namespace accel::replay {
 
 void Replay::play(const Problem &problem) {
   blockOf.resize(static_cast<size_t>(problem.tensors), -1);
-  for (; played < problem.events.size() && so.failedEvent < 0; ++played) {
-    const Event &event = problem.events[played];
+  const size_t end = problem.dropped + problem.events.size();
+  for (; played < end && so.failedEvent < 0; ++played) {
+    const Event &event = problem.events[played - problem.dropped];
     switch (event.action) {
     case Action::Allocate:
       blockOf[event.tensor] = allocator.allocate(event.bytes, event.stream);

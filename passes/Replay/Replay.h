@@ -35,6 +35,13 @@ struct Event {
 struct Problem {
   std::vector<Event> events;
   int tensors = 0; // names below this
+  /// Events of the job before the first of `events`: they were played, and are
+  /// no longer kept.
+  size_t dropped = 0;
+  void dropEvents() {
+    dropped += events.size();
+    events.clear();
+  }
 };
 
 struct Result {
@@ -56,6 +63,9 @@ public:
 
   /// Plays the events behind those that were played.
   void play(const Problem &problem);
+  /// From here on the device has so many bytes for segments; it has at most as
+  /// many now.
+  void setCapacity(int64_t bytes) { allocator.setCapacity(bytes); }
   /// The last step made and returned no segment, left each idle block as it
   /// was, and put each tensor that it made in place of one that it freed, in
   /// their order: steps that are alike change nothing any more.

@@ -75,9 +75,9 @@ double attends(const MeshProblem &problem, const MeshSizes &mesh) {
 class MeshSearcher {
 public:
   MeshSearcher(const MeshProblem &problem, int64_t budgetBytes,
-               const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+               const LayerWays &layerWays, const EvaluateMesh &evaluate,
                const std::function<void(int64_t, int64_t)> &progress)
-      : problem(problem), budgetBytes(budgetBytes), layerSeconds(layerSeconds),
+      : problem(problem), budgetBytes(budgetBytes), layerWays(layerWays),
         evaluate(evaluate), progress(progress) {}
 
   MeshSearchResult run() {
@@ -127,19 +127,19 @@ private:
                : std::min(told, result.fitting[1].best->seconds);
   }
 
-  std::optional<double> closer(MeshSizes mesh) {
+  const std::vector<LayerWay> &waysOf(MeshSizes mesh) {
     const MeshSizes asked = mesh;
     mesh.stages = 1; // no part of what functions compute
     auto [known, isNew] = layers.try_emplace(mesh);
     if (isNew)
-      known->second = layerSeconds(asked);
+      known->second = layerWays(asked);
     return known->second;
   }
 
   /// Back to its place in `queue`, by the functions that it has.
   void lookCloser(const MeshSizes &mesh, std::set<Bounded> &queue) {
-    if (const auto seconds = closer(mesh))
-      queue.insert({mesh, lowerBound(problem, mesh, seconds), true});
+    if (const auto &ways = waysOf(mesh); !ways.empty())
+      queue.insert({mesh, lowerBound(problem, mesh, ways, budgetBytes), true});
   }
 
   void judge(const MeshSizes &mesh) {
@@ -198,11 +198,11 @@ private:
 
   const MeshProblem &problem;
   int64_t budgetBytes;
-  const LayerSeconds &layerSeconds;
+  const LayerWays &layerWays;
   const EvaluateMesh &evaluate;
   const std::function<void(int64_t, int64_t)> &progress;
   MeshSearchResult result;
-  std::map<MeshSizes, std::optional<double>> layers; // by sharing
+  std::map<MeshSizes, std::vector<LayerWay>> layers; // by sharing
 };
 
 } // namespace
@@ -291,31 +291,81 @@ std::vector<MeshSizes> meshesOf(const MeshProblem &problem) {
   return result;
 }
 
-Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
-                      std::optional<double> layerSeconds) {
+double secondsWithin(const std::vector<LayerWay> &ways, double bytes) {
+  const LayerWay *smallest = nullptr;
+  for (const LayerWay &way : ways)
+    if (!smallest || std::pair(way.savedBytes, way.seconds) <
+                         std::pair(smallest->savedBytes, smallest->seconds))
+      smallest = &way;
+  double least = smallest ? smallest->seconds : 0;
+  for (const LayerWay &large : ways)
+    for (const LayerWay &small : ways) {
+      if (small.savedBytes > bytes)
+        continue;
+      // So much of the layers can be computed the other way.
+      const double part = large.savedBytes <= bytes
+                              ? 1
+                              : (bytes - small.savedBytes) /
+                                    (large.savedBytes - small.savedBytes);
+      least = std::min(least,
+                       small.seconds + part * (large.seconds - small.seconds));
+    }
+  return least;
+}
+
+namespace {
+
+/// Of the rank that holds most, at least.
+struct LeastBytes {
+  double weights = 0; // of a layer, with gradients and states
+  double layers = 0;  // of the stage that saves most
+  double saving = 0;  // its layers of all micro-batches in flight
+};
+
+LeastBytes leastBytes(const MeshProblem &problem, const MeshSizes &mesh) {
+  const LayerCost &layer = problem.layer;
+  const auto copies = static_cast<double>(problem.copies(mesh) * mesh.context);
+  const int64_t first = layersOfStages(problem, mesh.stages)->other;
+  LeastBytes least;
+  least.weights =
+      layer.elements / static_cast<double>(mesh.tensor) *
+      (layer.bytesPerElement + layer.sharedBytesPerElement / copies);
+  least.layers = static_cast<double>(first);
+  least.saving = static_cast<double>(
+      std::min(problem.accumulationOf(mesh), mesh.stages) * first);
+  return least;
+}
+
+/// Of a step whose layers take so many seconds each. The last stage waits for
+/// the first micro-batch to pass all others forward, and they for its last
+/// backward.
+double stepSeconds(const MeshProblem &problem, const MeshSizes &mesh,
+                   double layerSeconds) {
+  const auto most =
+      static_cast<double>(layersOfStages(problem, mesh.stages)->most());
+  const auto count = static_cast<double>(problem.accumulationOf(mesh));
+  return layerSeconds *
+         ((count - 1) * most + static_cast<double>(problem.layers));
+}
+
+} // namespace
+
+Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh) {
   const LayerCost &layer = problem.layer;
   const auto tensor = static_cast<double>(mesh.tensor),
-             context = static_cast<double>(mesh.context),
-             stages = static_cast<double>(mesh.stages),
-             layers = static_cast<double>(problem.layers),
-             copies = static_cast<double>(problem.copies(mesh) * mesh.context),
-             count = static_cast<double>(problem.accumulationOf(mesh));
-  const LayersOfStages own = *layersOfStages(problem, mesh.stages);
-  // With full recompute a layer saves its input alone, of as many micro-batches
-  // as the stage has in flight.
-  const auto first = static_cast<double>(own.other),
-             most = static_cast<double>(own.most());
+             context = static_cast<double>(mesh.context);
+  const LeastBytes least = leastBytes(problem, mesh);
+  // With full recompute a layer saves its input alone.
   const double split = context * (mesh.sequence ? tensor : 1);
-  const double inputs = !layer.inputsStay ? 0
-                                          : std::min(count, stages) * first *
-                                                layer.inputBytes / split;
-  const double ofLayer =
-      layer.elements / tensor *
-      (layer.bytesPerElement + layer.sharedBytesPerElement / copies);
+  const double inputs =
+      layer.inputsStay ? least.saving * layer.inputBytes / split : 0;
+  const auto most =
+      static_cast<double>(layersOfStages(problem, mesh.stages)->most());
   Evaluation bound;
   bound.bytes =
       problem.fixedBytes +
-      static_cast<int64_t>(std::max(ofLayer * most, ofLayer * first + inputs));
+      static_cast<int64_t>(std::max(least.weights * most,
+                                    least.weights * least.layers + inputs));
   const int64_t node = problem.ranksPerNode;
   double each = layer.seconds / (tensor * context);
   if (problem.addUp && mesh.tensor > 1)
@@ -329,19 +379,26 @@ Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
         std::max(each, gathersOfLayer *
                            problem.gather(mesh.context, inNode(problem, mesh),
                                           layer.keyBytes / tensor));
-  if (layerSeconds)
-    each = *layerSeconds;
-  // The last stage waits for the first micro-batch to pass all others forward,
-  // and they for its last backward.
-  bound.seconds = each * ((count - 1) * most + layers);
+  bound.seconds = stepSeconds(problem, mesh, each);
+  return bound;
+}
+
+Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
+                      const std::vector<LayerWay> &ways, int64_t budgetBytes) {
+  const LeastBytes least = leastBytes(problem, mesh);
+  const double left = static_cast<double>(budgetBytes - problem.fixedBytes) -
+                      least.weights * least.layers;
+  Evaluation bound = lowerBound(problem, mesh);
+  bound.seconds =
+      stepSeconds(problem, mesh, secondsWithin(ways, left / least.saving));
   return bound;
 }
 
 MeshSearchResult
 searchMeshes(const MeshProblem &problem, int64_t budgetBytes,
-             const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+             const LayerWays &layerWays, const EvaluateMesh &evaluate,
              const std::function<void(int64_t, int64_t)> &progress) {
-  return MeshSearcher(problem, budgetBytes, layerSeconds, evaluate, progress)
+  return MeshSearcher(problem, budgetBytes, layerWays, evaluate, progress)
       .run();
 }
 

@@ -46,6 +46,16 @@ struct LayerCost {
   bool inputsStay = true;
 };
 
+/// A way to compute a layer on one rank of a mesh.
+struct LayerWay {
+  double savedBytes = 0; // of a micro-batch, on the device, beside the inputs
+  double seconds = 0;    // forward and backward
+};
+/// Least seconds of a layer where the layers of a stage, some one way and some
+/// another, save no more than `bytes` each in the mean: on the lower convex
+/// hull of the ways. Those of the way that saves least where none is so small.
+double secondsWithin(const std::vector<LayerWay> &ways, double bytes);
+
 /// Seconds of a layer's attention, or of what is exchanged for it.
 struct AttentionSeconds {
   double forward = 0, backward = 0;
@@ -111,10 +121,12 @@ std::optional<LayersOfStages> layersOfStages(const MeshProblem &problem,
                                              int64_t stages);
 
 /// No setting of the mesh takes less: bytes of the rank that holds most,
-/// seconds of a step. `layerSeconds`, where it is known: of a layer's forward
-/// and backward on one rank of such a mesh.
+/// seconds of a step.
+Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh);
+/// The same of settings within `budgetBytes`, from the ways to compute a layer
+/// on one rank of such a mesh.
 Evaluation lowerBound(const MeshProblem &problem, const MeshSizes &mesh,
-                      std::optional<double> layerSeconds = std::nullopt);
+                      const std::vector<LayerWay> &ways, int64_t budgetBytes);
 
 /// The best settings of one mesh.
 struct MeshVerdict {
@@ -123,9 +135,10 @@ struct MeshVerdict {
   Evaluation smallest;            // least bytes
 };
 using EvaluateMesh = std::function<MeshVerdict(const MeshSizes &)>;
-/// Seconds of a layer on one rank, at least; what stages have no part in, so
-/// that it is asked once for all of them. Nothing where there is no such mesh.
-using LayerSeconds = std::function<std::optional<double>(const MeshSizes &)>;
+/// Ways to compute a layer on one rank; what stages have no part in, so that it
+/// is asked once for all of them. Nothing where there is no such mesh.
+/// Of layers that differ, the ways of all.
+using LayerWays = std::function<std::vector<LayerWay>(const MeshSizes &)>;
 
 struct MeshSearchResult {
   /// Meshes with a setting that fits, fastest first: the first is exact, and
@@ -146,7 +159,7 @@ struct MeshSearchResult {
 /// told what is done of what may be left to do.
 MeshSearchResult
 searchMeshes(const MeshProblem &problem, int64_t budgetBytes,
-             const LayerSeconds &layerSeconds, const EvaluateMesh &evaluate,
+             const LayerWays &layerWays, const EvaluateMesh &evaluate,
              const std::function<void(int64_t, int64_t)> &progress = {});
 
 } // namespace accel::tune

@@ -116,6 +116,43 @@ TEST(Record, AFullDevice) {
   EXPECT_EQ(small->reservedBytes, roomy->reservedBytes);
 }
 
+/// The two devices are played beside each other: each as if it were alone.
+TEST(Record, AFullDeviceIsPlayedAsIfAlone) {
+  std::mt19937 random(11);
+  const Target machine = h100();
+  int survived = 0, failed = 0;
+  for (int i = 0; i < 800; ++i) {
+    const StepModel model = randomModel(random);
+    const Candidate candidate = randomCandidate(model, random);
+    StepEvaluator evaluator(model, machine);
+    replay::AllocatorRules rules;
+    rules.expandableSegments = i % 3 == 0;
+    const auto roomy = replayReserved(evaluator, candidate, rules);
+    if (!roomy || roomy->reservedBytes == 0)
+      continue;
+    const int64_t idle = roomy->reservedBytes - roomy->allocatedBytes;
+    for (int64_t capacity :
+         {roomy->reservedBytes - idle / 4 - 1, roomy->allocatedBytes}) {
+      const auto both = replayReserved(evaluator, candidate, rules, capacity);
+      ASSERT_TRUE(both);
+      EXPECT_EQ(both->reservedBytes, roomy->reservedBytes);
+      EXPECT_EQ(both->steps, roomy->steps);
+      replay::AllocatorRules alone = rules;
+      alone.capacityBytes = capacity;
+      alone.keptStream = static_cast<int>(Pool::Graphs);
+      const auto whole = replay::solve(
+          *evaluator.record(candidate, roomy->steps < 3 ? 3 : 6), alone);
+      EXPECT_EQ(both->survives, whole.failedEvent < 0) << i;
+      if (both->survives)
+        EXPECT_EQ(both->retries, std::max<int64_t>(whole.retriesOfLastStep, 1))
+            << i;
+      ++(both->survives ? survived : failed);
+    }
+  }
+  EXPECT_GT(survived, 50);
+  EXPECT_GT(failed, 50);
+}
+
 /// The events of each step, where a tensor is called by the order in which the
 /// step made it, or first named it where it is older.
 std::vector<std::vector<std::array<int64_t, 4>>>

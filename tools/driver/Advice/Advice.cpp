@@ -24,6 +24,7 @@
 namespace accel {
 namespace {
 
+
 constexpr size_t changesPlanned = 10;
 constexpr size_t splitsTried = 6;
 
@@ -352,6 +353,8 @@ private:
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     std::map<tune::Point, tune::Evaluation> evaluated;
+    if (advice.mesh)
+      evaluated = std::move(advice.mesh->known);
     advice.tuned = solve(*kept, evaluator, *advice.editor, evaluated);
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (advice.mesh && advice.tuned->result.best)

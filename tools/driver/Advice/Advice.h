@@ -14,6 +14,7 @@
 #include "passes/Tune/Recommend.h"
 #include "tools/driver/Inputs/PlanInputs.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -49,6 +50,8 @@ struct MeshAnswer {
   std::optional<MeshChoice> otherSide;
   int64_t meshes = 0, evaluated = 0;
   int64_t ranksPerNode = 1;
+  /// What the search evaluated, as points of the advice's space.
+  std::map<tune::Point, tune::Evaluation> known;
 };
 
 /// A mesh that accel-run trains on, planned with all else as it is written.

@@ -20,6 +20,7 @@
 namespace accel {
 namespace {
 
+
 using tune::Knob;
 using tune::MeshOption;
 using tune::MeshSizes;
@@ -220,17 +221,23 @@ tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
   return problem;
 }
 
-/// Of the ways to compute a layer, the fastest.
-std::optional<double> fastestLayer(const StepModel *model) {
-  if (!model)
-    return std::nullopt;
-  std::optional<double> least;
-  for (const StepCall &call : model->calls)
-    for (const SegmentVariant &way : model->kinds[call.kind].variants)
-      if (const double seconds = way.forwardSeconds + way.backwardSeconds;
-          call.layer && (!least || seconds < *least))
-        least = seconds;
-  return least;
+/// The ways to compute a layer, of all kinds of them.
+std::vector<tune::LayerWay> waysOf(const StepModel &model, bool compiled) {
+  std::set<int> kinds;
+  for (const StepCall &call : model.calls)
+    if (call.layer)
+      kinds.insert(call.kind);
+  std::vector<tune::LayerWay> ways;
+  for (int kind : kinds)
+    for (const SegmentVariant &way : model.kinds[kind].variants) {
+      const int64_t copies =
+          way.savesParameterCopies ? way.parameterCopyBytes : 0;
+      ways.push_back(
+          {static_cast<double>(way.savedBytes - copies),
+           compiled ? way.compiledForwardSeconds + way.compiledBackwardSeconds
+                    : way.forwardSeconds + way.backwardSeconds});
+    }
+  return ways;
 }
 
 MeshSizes sizesOf(const MeshOption &option) {
@@ -314,6 +321,10 @@ public:
         all(all), problem(problemOf(in, model, space.base, target, all)),
         every(space), one(space) {
     options.budgetBytes = budgetBytes;
+    // The search among what is found here refines the best, and fills in what
+    // is told of memory against time.
+    options.maxEvaluations = 1000;
+    options.frontLevels = 0;
     addLayouts();
   }
 
@@ -327,7 +338,9 @@ public:
         [&](const MeshSizes &sizes) {
           const int first = layouts.at(sizes).front();
           const auto other = first ? source(first, 0) : nullptr;
-          return fastestLayer(first ? other.get() : &model);
+          if (first && !other)
+            return std::vector<tune::LayerWay>();
+          return waysOf(first ? *other : model, space.base.compiled);
         },
         [&](const MeshSizes &sizes) { return judge(evaluator, sizes); },
         [&](int64_t done, int64_t of) { progress.show(done, of); });
@@ -336,6 +349,7 @@ public:
     answer.meshes = found.meshes;
     answer.evaluated = found.evaluated;
     answer.ranksPerNode = problem.ranksPerNode;
+    answer.known = knownOfSpace();
     return answer;
   }
 
@@ -375,7 +389,10 @@ private:
       one.meshes[m].allowed = true;
     one.configured[Knob::Mesh] = layouts.at(sizes).front();
     const tune::SearchResult inside = tune::search(
-        one, [&](const tune::Point &p) { return evaluator.evaluate(p); },
+        one,
+        [&](const tune::Point &p) {
+          return evaluated.emplace(p, evaluator.evaluate(p)).first->second;
+        },
         [&](int s, int g, int v) { return evaluator.cost(s, g, v); }, options);
     tune::MeshVerdict verdict = {sizes, std::nullopt,
                                  inside.smallest.evaluation};
@@ -419,6 +436,24 @@ private:
           first.at.file, first.at.line, first.at.column};
   }
 
+  /// What was evaluated, where the space has its mesh.
+  std::map<tune::Point, tune::Evaluation> knownOfSpace() const {
+    std::map<int, int> meshOf; // in the space, of those in `every`
+    for (size_t s = 0; s < space.meshes.size(); ++s)
+      for (size_t m = 0; m < every.meshes.size(); ++m)
+        if (every.meshes[m].mesh == space.meshes[s].mesh &&
+            every.meshes[m].sharesAs(space.meshes[s]))
+          meshOf.try_emplace(static_cast<int>(m), static_cast<int>(s));
+    std::map<tune::Point, tune::Evaluation> known;
+    for (const auto &[point, evaluation] : evaluated)
+      if (const auto at = meshOf.find(point[Knob::Mesh]); at != meshOf.end()) {
+        tune::Point own = point;
+        own[Knob::Mesh] = at->second;
+        known.emplace(std::move(own), evaluation);
+      }
+    return known;
+  }
+
   const AdviceInputs &in;
   const Target &target;
   const StepModel &model;
@@ -429,8 +464,9 @@ private:
   const tune::MeshProblem problem;
   tune::Space every; // each mesh in each layout, the configured one first
   tune::Space one;   // the mesh of which is configured
-  std::map<MeshSizes, std::vector<int>> layouts; // in `every`
-  std::map<MeshSizes, std::set<int>> best;       // of those judged
+  std::map<MeshSizes, std::vector<int>> layouts;     // in `every`
+  std::map<MeshSizes, std::set<int>> best;           // of those judged
+  std::map<tune::Point, tune::Evaluation> evaluated; // in `every`
 };
 
 } // namespace
