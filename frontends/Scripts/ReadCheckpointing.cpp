@@ -63,6 +63,7 @@ void SettingsReader::readCheckpointing() {
          "write activation_checkpointing");
   if (asked || now || before)
     set(settings.layerCheckpointing, asked, counts, asked ? "true" : "false");
+  readTrlOffloading(asked);
   if (!asked)
     return;
   auto [reentrant, why] = defaultForm();
@@ -91,6 +92,24 @@ void SettingsReader::readCheckpointing() {
   settings.reentrantCheckpointing = {reentrant, Origin::Derived,
                                      settings.layerCheckpointing.key,
                                      settings.layerCheckpointing.at, why};
+}
+
+/// OffloadActivations of trl/models/activation_offloading.py: saved tensors of
+/// all but the head go to the host on a stream of their own. Of a layer that is
+/// recomputed, that is its input, in both forms of torch's checkpoint.
+void SettingsReader::readTrlOffloading(bool recomputes) {
+  constexpr const char *name = "activation_offloading";
+  const Reader reader = recipe.reader();
+  if ((reader != Reader::Sft && reader != Reader::Dpo) || !truth(name))
+    return;
+  if (!recomputes)
+    return refuse(name,
+                  "without gradient_checkpointing it moves every saved tensor "
+                  "to the host and back, which is not modelled yet",
+                  "with gradient_checkpointing: true it moves the inputs of "
+                  "recomputed layers, which is modelled");
+  set(settings.offloadsCheckpoints, true, name, "true",
+      "the inputs of recomputed layers wait in host memory");
 }
 
 /// `layer_index % every_n_layers == 0` (_set_gradient_checkpointing of

@@ -66,6 +66,7 @@ private:
   void readPrecision();
   void readOptimizer();
   void readCheckpointing();
+  void readTrlOffloading(bool recomputes);
   std::pair<bool, std::string> defaultForm() const;
   void readCheckpointedLayers(const char *kwargs, const yaml::Node &layers);
   void readCompile();

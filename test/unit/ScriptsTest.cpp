@@ -211,6 +211,26 @@ TEST_F(Scripts, trlHasItsOwnDefaults) {
   EXPECT_EQ(job->script.loadDtype.value, plan::DType::F32);
 }
 
+TEST_F(Scripts, trlMovesTheInputsOfRecomputedLayers) {
+  for (const char *trainer : {"sft", "dpo"})
+    for (bool recomputes : {true, false}) {
+      const std::string recipe =
+          write("moved.yaml", std::string("model_name_or_path: m\n"
+                                          "activation_offloading: true\n"
+                                          "gradient_checkpointing: ") +
+                                  (recomputes ? "true\n" : "false\n"));
+      inputs.command = {"trl",  trainer,           "--config",
+                        recipe, "--num_processes", "2"};
+      DiagnosticEngine found;
+      const auto job = loadScriptJob(inputs, {}, found).job;
+      if (recomputes)
+        EXPECT_TRUE(job && *job->script.offloadsCheckpoints) << trainer;
+      else
+        EXPECT_NE(codes(found).find("not-supported"), std::string::npos)
+            << trainer; // all saved tensors
+    }
+}
+
 TEST_F(Scripts, preferencePairsAreTwoSequences) {
   const std::string recipe = write(
       "dpo.yaml", "model_name_or_path: m\nbeta: 0.1\nuse_peft: true\n"
