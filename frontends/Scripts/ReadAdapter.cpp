@@ -104,8 +104,14 @@ void SettingsReader::readAdapter() {
   config->kind = yaml::Kind::Mapping;
   nodes.set(*config, "peft_type",
             nodes.text(place.file, place.value->range, "LORA"));
+  // A script of its own around Trainer has PEFT's defaults, not those of TRL's
+  // ModelConfig.
+  const bool asPeft = recipe.reader() == Reader::Trainer && !asked;
+  auto argument = [&](const char *name) {
+    return asPeft && !given(name) ? nullptr : value(name);
+  };
   auto put = [&](const char *key, const char *name) {
-    if (const yaml::Node *node = value(name))
+    if (const yaml::Node *node = argument(name))
       nodes.set(*config, key, nodes.copy(*node, place.file));
   };
   put("r", "lora_r");
@@ -116,7 +122,8 @@ void SettingsReader::readAdapter() {
   put("modules_to_save", "lora_modules_to_save");
   put("task_type", "lora_task_type");
   put("fan_in_fan_out", "lora_fan_in_fan_out");
-  const yaml::Node *targets = value("lora_target_modules");
+  const yaml::Node *targets = value("lora_target_modules"),
+                   *dropout = argument("lora_dropout");
   if (targets && targets->isSequence() && targets->items.size() == 1 &&
       targets->items[0]->text == "all-linear")
     targets = targets->items[0];
@@ -126,7 +133,11 @@ void SettingsReader::readAdapter() {
     nodes.set(*config, "target_modules",
               nodes.text(place.file, place.value->range, "all-linear"));
     note("default-adapter", "lora_r",
-         "adapters are taken to be at every linear layer but the output's",
+         "adapters are taken to be at every linear layer but the output's" +
+             (dropout && dropout->number > 0
+                  ? ", behind a dropout of " + dropout->text +
+                        ", which keeps its mask and its output"
+                  : std::string()),
          "--adapter names an adapter_config.json that says otherwise");
   } else {
     const std::vector<std::string> names =
