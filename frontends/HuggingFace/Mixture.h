@@ -54,8 +54,10 @@ struct Mixture {
   /// The sigmoid of this projection to one element scales that MLP's output.
   std::string sharedGate;
   std::vector<bool> sparse; // by layer: it has experts
-  /// Coefficient of the load balancing loss, where the loss has one.
+  /// Coefficient of the load balancing loss, where the loss has one; the
+  /// family's forward computes it where it is asked to.
   std::optional<double> auxiliary;
+  bool balances = false;
   bool isSparse(int64_t layer) const {
     return experts && sparse[size_t(layer)];
   }

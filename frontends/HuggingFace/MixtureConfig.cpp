@@ -124,6 +124,7 @@ void accel::huggingface::readSparseLayers(ConfigReader &json,
 
 void accel::huggingface::readBalancing(ConfigReader &json, Mixture &mixture) {
   const char *key = "output_router_logits";
+  mixture.balances = true;
   const double coefficient = json.number("router_aux_loss_coef", 0.001);
   if (!json.flag(key, false) || json.failed() || coefficient == 0)
     return;

@@ -206,6 +206,19 @@ accel::huggingface::readModelConfig(const std::string &path,
   return config;
 }
 
+bool accel::huggingface::setBalancing(ModelConfig &config, double coefficient) {
+  Mixture *mixture = nullptr;
+  if (auto *llama = std::get_if<LlamaConfig>(&config.family))
+    mixture = &llama->mixture;
+  else if (auto *decoder = std::get_if<DecoderConfig>(&config.family))
+    mixture = &decoder->decoder.mixture;
+  if (!mixture || !mixture->balances || !mixture->sparseLayers())
+    return false;
+  mixture->auxiliary =
+      coefficient == 0 ? std::nullopt : std::optional(coefficient);
+  return true;
+}
+
 ModelInfo accel::huggingface::describeModel(const ModelConfig &config) {
   return std::visit([](const auto &c) -> ModelInfo { return describeModel(c); },
                     config.family);

@@ -52,6 +52,11 @@ std::optional<ModelConfig> parseModelConfig(const std::string &text,
                                             const std::string &path,
                                             DiagnosticEngine &diagnostics);
 
+/// What a script makes of 'output_router_logits' and 'router_aux_loss_coef':
+/// the experts' load balancing loss with this coefficient, 0: none. False where
+/// the model has no experts, or its family no such loss.
+bool setBalancing(ModelConfig &config, double coefficient);
+
 /// Every model_type that is supported, in alphabetical order.
 std::vector<std::string> supportedModelTypes();
 

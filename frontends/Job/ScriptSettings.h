@@ -126,6 +126,9 @@ struct ScriptSettings {
   Setting<std::optional<Fp8Recipe>> fp8;
   /// Rows of a chunk of the loss that TRL computes by itself; 0: all at once.
   Setting<int64_t> lossChunkRows;
+  /// Coefficient of the experts' load balancing loss, where the model has any;
+  /// 0: there is no such loss. Nothing: as config.json says.
+  Setting<std::optional<double>> balancing;
   Setting<std::optional<AttentionKernel>> attention;
   Setting<std::optional<int64_t>> ddpBucketBytes;
   /// DDP looks for parameters that a forward did not use; nothing: Trainer

@@ -130,6 +130,67 @@ void SettingsReader::readLoss() {
   readGeneration();
 }
 
+/// overrides_of_model_config by its alias: attributes that axolotl sets in the
+/// configuration (loaders/utils.py).
+std::optional<double> SettingsReader::axolotlBalancing() {
+  const yaml::Node *config = value("model_config");
+  if (!config || !config->isMapping())
+    return std::nullopt;
+  const yaml::Node *logits = config->find("output_router_logits"),
+                   *coefficient = config->find("router_aux_loss_coef");
+  const size_t known = (logits ? 1 : 0) + (coefficient ? 1 : 0);
+  if (config->entries.size() != known ||
+      (logits && logits->kind != yaml::Kind::Bool) ||
+      (coefficient && coefficient->kind != yaml::Kind::Int &&
+       coefficient->kind != yaml::Kind::Float)) {
+    refuse("model_config",
+           "'model_config' changes the model's configuration, of which "
+           "output_router_logits and router_aux_loss_coef are modelled",
+           "write the others to the model's config.json");
+    return std::nullopt;
+  }
+  if (!logits)
+    return std::nullopt;
+  constexpr double usual = 0.001; // of transformers' configurations
+  return !logits->boolean ? 0 : coefficient ? coefficient->number : usual;
+}
+
+/// The experts' load balancing loss: output_router_logits of the model's
+/// configuration, as the script sets it.
+void SettingsReader::readBalancing() {
+  const char *name = "router_aux_loss_coef";
+  std::optional<double> coefficient;
+  switch (recipe.reader()) {
+  case Reader::Sft:
+  case Reader::Dpo:
+  case Reader::Grpo:
+    if (hasScript && isAtLeast(recipe.versions().trl, "1.7"))
+      coefficient = number(name);
+    break;
+  case Reader::LlamaFactory: { // configure_moe; 0 leaves config.json as it is
+    name = "moe_aux_loss_coef";
+    const std::string type = typeOf(settings.model.value);
+    if (const auto given = number(name);
+        given && *given != 0 &&
+        (type == "granitemoe" || type == "mixtral" || type == "olmoe" ||
+         type == "phimoe" || type == "qwen2_moe" || type == "qwen3_moe"))
+      coefficient = given;
+    break;
+  }
+  case Reader::Axolotl:
+    name = "model_config";
+    coefficient = axolotlBalancing();
+    break;
+  case Reader::Trainer:
+    break;
+  }
+  if (coefficient)
+    set(settings.balancing, coefficient, name, yaml::shortText(*value(name)),
+        *coefficient == 0 ? "experts have no load balancing loss"
+                          : "the experts' load balancing loss is added, where "
+                            "the model has experts");
+}
+
 /// DPOTrainer and GRPOTrainer compare with a model of their own, or with the
 /// trained one whose adapter is switched off.
 void SettingsReader::readReference(const std::string &name) {

@@ -155,6 +155,7 @@ ScriptSettings SettingsReader::read() {
   readCheckpointing();
   readKernels();
   readLoss();
+  readBalancing();
   readAdapter();
   readQuantization();
   readAccelerator();

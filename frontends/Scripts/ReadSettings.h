@@ -100,6 +100,8 @@ private:
   void readTrainer();
   void readLength();
   void readLoss();
+  void readBalancing();
+  std::optional<double> axolotlBalancing();
   void readReference(const std::string &name);
   void readGeneration();
 

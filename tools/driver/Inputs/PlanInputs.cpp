@@ -225,6 +225,8 @@ private:
   /// A config.json whose name is known, and its folder where it has one; then
   /// what stands beside it.
   bool takeModel(huggingface::ModelConfig model, const std::string &given) {
+    if (const auto &coefficient = job().script.balancing; *coefficient)
+      huggingface::setBalancing(model, **coefficient);
     inputs.model = Model(std::move(model));
     inputs.training.modelName = inputs.modelName;
     return readWeights(inputs.training.modelPath) &&
