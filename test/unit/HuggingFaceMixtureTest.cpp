@@ -75,6 +75,24 @@ TEST(MixtureConfig, Mixtral) {
   EXPECT_EQ(c.windows, (std::vector<int64_t>{8, 8}));
 }
 
+TEST(MixtureConfig, TheScriptSetsTheBalancingLoss) {
+  auto parsed = [](const json &config) {
+    DiagnosticEngine engine;
+    return *parseModelConfig(config.dump(), "config.json", engine);
+  };
+  auto coefficient = [](const ModelConfig &config) {
+    return std::get<LlamaConfig>(config.family).mixture.auxiliary;
+  };
+  ModelConfig mixture = parsed(mixtral(json::object()));
+  EXPECT_TRUE(setBalancing(mixture, 0.02));
+  EXPECT_EQ(coefficient(mixture), 0.02);
+  EXPECT_TRUE(setBalancing(mixture, 0));
+  EXPECT_FALSE(coefficient(mixture));
+  ModelConfig dense = parsed(qwen3Moe({{"num_local_experts", 0}}));
+  EXPECT_FALSE(setBalancing(dense, 0.02)); // has no experts
+  EXPECT_FALSE(coefficient(dense));
+}
+
 TEST(MixtureConfig, DenseLayers) {
   auto sparse = [](const json &changes) {
     LlamaConfig c = readGood(qwen3Moe(changes));

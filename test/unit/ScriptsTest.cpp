@@ -231,6 +231,43 @@ TEST_F(Scripts, trlMovesTheInputsOfRecomputedLayers) {
     }
 }
 
+TEST_F(Scripts, theBalancingLossIsTheScripts) {
+  auto trl = [&](const std::string &more, const char *version) {
+    const std::string recipe =
+        write("moe.yaml", "model_name_or_path: m\n" + more);
+    inputs.command = {"trl", "sft", "--config", recipe, "--num_processes", "2"};
+    inputs.versions.trl = version;
+    const auto job = load();
+    return job ? *job->script.balancing : std::optional(-1.0);
+  };
+  EXPECT_EQ(trl("", "1.7.0"), 0.001);
+  EXPECT_EQ(trl("router_aux_loss_coef: 0.0\n", "1.7.0"), 0);
+  EXPECT_EQ(trl("", "1.6.0"), std::nullopt); // as config.json says
+  inputs = {};
+  inputs.processes = 2;
+  auto axolotl = [&](const std::string &config, DiagnosticEngine &found) {
+    inputs.config = write("ax.yaml", "base_model: m\nmicro_batch_size: 1\n"
+                                     "gradient_accumulation_steps: 1\n"
+                                     "model_config: {" +
+                                         config + "}\n");
+    const auto job = loadScriptJob(inputs, {}, found).job;
+    return job ? *job->script.balancing : std::optional(-1.0);
+  };
+  DiagnosticEngine right, wrong;
+  EXPECT_EQ(axolotl("output_router_logits: true", right), 0.001);
+  EXPECT_EQ(axolotl("output_router_logits: false", right), 0);
+  axolotl("output_router_logits: true, sliding_window: 4096", wrong);
+  EXPECT_EQ(codes(right).find("not-supported"), std::string::npos);
+  EXPECT_NE(codes(wrong).find("not-supported"), std::string::npos);
+  inputs.config =
+      write("lf.yaml", "model_name_or_path: mistralai/Mixtral-8x7B-v0.1\n"
+                       "stage: sft\nfinetuning_type: lora\n"
+                       "moe_aux_loss_coef: 0.02\n");
+  const auto factory = load();
+  ASSERT_TRUE(factory) << codes(engine);
+  EXPECT_EQ(*factory->script.balancing, 0.02);
+}
+
 TEST_F(Scripts, preferencePairsAreTwoSequences) {
   const std::string recipe = write(
       "dpo.yaml", "model_name_or_path: m\nbeta: 0.1\nuse_peft: true\n"
