@@ -36,9 +36,13 @@ CachedEvaluator::Built &CachedEvaluator::built(int split, int precision,
     return it->second;
   Built &b = it->second;
   Point point = space.configured;
+  point[Knob::Split] = split;
+  point[Knob::Precision] = precision;
   point[Knob::Loss] = loss;
   if (mesh)
-    b.model = meshSource(mesh, split);
+    point[Knob::Mesh] = mesh;
+  if (mesh || (loss && space.base.executor != FrameworkKind::AccelRun))
+    b.model = edited(point);
   else if (auto step = source(space.splits[split].microBatch, precision,
                               loss ? space.modelChunks(point) : 0))
     b.model = step->model;

@@ -20,10 +20,11 @@ namespace accel::tune {
 /// there is none (the reason was reported).
 using ModelSource = std::function<std::shared_ptr<const DecidedStep>(
     int64_t microBatch, int precision, int64_t lossChunks)>;
-/// The step model of the configuration in another whole mesh of Space::meshes,
-/// with the micro-batch of a split of Space::splits; null where it is refused.
-using MeshSource =
-    std::function<std::shared_ptr<const StepModel>(int mesh, int split)>;
+/// The step model of the configuration as edited: in the point's whole mesh and
+/// precision, with the micro-batch of its split, and with Liger Kernel's
+/// operators where the point takes them; null where it is refused.
+using EditedSource =
+    std::function<std::shared_ptr<const StepModel>(const Point &)>;
 
 /// The allocator of a device, and what it has to share out: as predictSteps
 /// takes them.
@@ -40,14 +41,14 @@ class CachedEvaluator {
 public:
   /// All must outlive it.
   CachedEvaluator(const Space &space, const Target &target, ModelSource source,
-                  MeshSource meshSource = {})
+                  EditedSource edited = {})
       : space(space), target(target), source(std::move(source)),
-        meshSource(std::move(meshSource)), shared(std::make_shared<Shared>()) {}
+        edited(std::move(edited)), shared(std::make_shared<Shared>()) {}
   /// For the same options of which others are open: shares what was built and
   /// planned with `other`.
   CachedEvaluator(const Space &space, const CachedEvaluator &other)
       : space(space), target(other.target), source(other.source),
-        meshSource(other.meshSource), shared(other.shared) {}
+        edited(other.edited), shared(other.shared) {}
 
   /// Impossible where the executor refuses the candidate (verifyCandidate).
   Evaluation evaluate(const Point &point);
@@ -90,10 +91,8 @@ private:
   /// `mesh`: the first with these functions (Space::functionsOf).
   Built &built(int split, int precision, int loss, int mesh);
   Built &built(const Point &point) {
-    return built(
-        point[Knob::Split], point[Knob::Precision],
-        space.base.executor == FrameworkKind::AccelRun ? point[Knob::Loss] : 0,
-        space.functionsOf(point));
+    return built(point[Knob::Split], point[Knob::Precision],
+                 space.functionsOfLoss(point), space.functionsOf(point));
   }
   Candidate candidateOf(const Built &b, const Point &point) const;
   struct Shared {
@@ -104,7 +103,7 @@ private:
   const Space &space;
   const Target &target;
   ModelSource source;
-  MeshSource meshSource;
+  EditedSource edited;
   std::shared_ptr<Shared> shared;
 };
 

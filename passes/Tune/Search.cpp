@@ -167,17 +167,18 @@ private:
     return points;
   }
 
-  /// Another cut of the loss saves time by no means: where it frees next to
-  /// nothing, because the peak is elsewhere, it need not be searched.
+  /// A form of the loss that saves no time and next to no bytes, because the
+  /// peak is elsewhere, need not be searched.
   bool frees(Point point) {
     if (point[Knob::Loss] == space.configured[Knob::Loss])
       return true;
     const Evaluation here = evaluated(point);
     point[Knob::Loss] = space.configured[Knob::Loss];
     const Evaluation whole = evaluated(point);
-    const auto bound = static_cast<double>(whole.bytes) * noteworthy;
-    return here.possible && ((fits(here) && !fits(whole)) ||
-                             static_cast<double>(here.bytes) < bound);
+    const bool fewer = static_cast<double>(here.bytes) <
+                       static_cast<double>(whole.bytes) * noteworthy;
+    return here.possible && (fewer || here.seconds < whole.seconds ||
+                             (fits(here) && !fits(whole)));
   }
 
   std::vector<Part> bounds() {
@@ -320,8 +321,7 @@ private:
     return here;
   }
 
-  /// Tries the values of one knob, each with its own step; near the best one
-  /// all of them.
+  /// Tries the values of one knob, each with its own step, near the best all.
   bool descend(Knob knob, Verdict &here) {
     std::vector<int> values = space.values(knob, here.point);
     if (values.size() < 2)

@@ -331,6 +331,13 @@ bool Space::allows(Knob knob, const Point &point) const {
   return std::find(allowed.begin(), allowed.end(), value) != allowed.end();
 }
 
+int Space::functionsOfLoss(const Point &point) const {
+  const int loss = point[Knob::Loss];
+  const bool liger =
+      static_cast<size_t>(loss) < lossChunks.size() && lossChunks[loss] == 0;
+  return liger || base.executor == FrameworkKind::AccelRun ? loss : 0;
+}
+
 std::string Space::problem(const Point &point) const {
   for (int k = 0; k < numKnobs; ++k) {
     Knob knob = static_cast<Knob>(k);

@@ -182,6 +182,9 @@ struct Space {
   /// The first mesh whose functions are those of the point's: 0 where all are
   /// alike.
   int functionsOf(const Point &point) const;
+  /// The option of the loss at the point where it has functions of its own
+  /// (accel-run's parts, Liger Kernel's operators); else 0.
+  int functionsOfLoss(const Point &point) const;
   /// Micro-batches of a rank, at the samples of a step.
   int64_t accumulationOf(const Point &point) const;
   /// The values that a knob may have: those of an open one, else the

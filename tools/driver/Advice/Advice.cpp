@@ -24,7 +24,6 @@
 namespace accel {
 namespace {
 
-
 constexpr size_t changesPlanned = 10;
 constexpr size_t splitsTried = 6;
 
@@ -329,7 +328,7 @@ private:
     advice.editor = std::make_shared<tune::ConfigEditor>(
         *kept, *advice.job, layerClasses(*advice.model), given());
     tune::CachedEvaluator evaluator(*kept, target, in.source,
-                                    meshSource(in, *kept, *advice.editor));
+                                    editedSource(in, *kept, *advice.editor));
     tune::Evaluation before = evaluator.evaluate(kept->configured);
     if (!tuning) {
       std::vector<tune::Change> all =
@@ -395,7 +394,7 @@ private:
                 /*all=*/true, *space);
     tune::ConfigEditor editor(*space, *advice.job, {}, given());
     tune::CachedEvaluator own(*space, target, in.source,
-                              meshSource(in, *space, editor));
+                              editedSource(in, *space, editor));
     tune::CachedEvaluator shared(*space, open);
     tune::CachedEvaluator &evaluator =
         space->mesh(space->configured).whole() ? own : shared;
@@ -418,7 +417,7 @@ private:
       return;
     tune::ConfigEditor editor(space, *advice.job, {}, given());
     tune::CachedEvaluator evaluator(space, target, in.source,
-                                    meshSource(in, space, editor));
+                                    editedSource(in, space, editor));
     const tune::SearchResult &result = advice.tuned->result;
     advice.solved = tune::solvedCheckpointing(
         space, evaluator, editor,

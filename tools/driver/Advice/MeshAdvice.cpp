@@ -20,7 +20,6 @@
 namespace accel {
 namespace {
 
-
 using tune::Knob;
 using tune::MeshOption;
 using tune::MeshSizes;
@@ -291,18 +290,22 @@ std::optional<MeshOption> wholeMesh(const AdviceInputs &in,
   return MeshOption(base.mesh, base.accumulation);
 }
 
-tune::MeshSource meshSource(const AdviceInputs &in, const tune::Space &space,
-                            const tune::ConfigEditor &editor) {
-  return [&in, &space, &editor](int mesh, int split) {
+tune::EditedSource editedSource(const AdviceInputs &in,
+                                const tune::Space &space,
+                                const tune::ConfigEditor &editor) {
+  return [&in, &space, &editor](const tune::Point &asked) {
+    constexpr Knob knobs[] = {Knob::Mesh, Knob::Split, Knob::Precision,
+                              Knob::Loss};
     tune::Point point = space.configured;
-    point[Knob::Mesh] = mesh;
-    point[Knob::Split] = split;
-    tune::ConfigEdit edit = editor.express(Knob::Mesh, point);
-    if (split) {
-      const tune::ConfigEdit micro = editor.express(Knob::Split, point);
-      edit.yaml.insert(edit.yaml.end(), micro.yaml.begin(), micro.yaml.end());
-      edit.flags.insert(edit.flags.end(), micro.flags.begin(),
-                        micro.flags.end());
+    for (Knob knob : knobs)
+      point[knob] = asked[knob];
+    tune::ConfigEdit edit;
+    for (Knob knob : knobs) {
+      if (point[knob] == space.configured[knob])
+        continue;
+      const tune::ConfigEdit one = editor.express(knob, point);
+      edit.yaml.insert(edit.yaml.end(), one.yaml.begin(), one.yaml.end());
+      edit.flags.insert(edit.flags.end(), one.flags.begin(), one.flags.end());
     }
     return in.modelOf(edit);
   };
@@ -330,18 +333,12 @@ public:
 
   MeshAnswer run() {
     tune::ConfigEditor editor(every, in.inputs.job, {}, given);
-    const tune::MeshSource source = meshSource(in, every, editor);
+    const tune::EditedSource source = editedSource(in, every, editor);
     tune::CachedEvaluator evaluator(one, target, in.source, source);
     Progress progress("meshes");
     const tune::MeshSearchResult found = tune::searchMeshes(
         problem, options.budgetBytes,
-        [&](const MeshSizes &sizes) {
-          const int first = layouts.at(sizes).front();
-          const auto other = first ? source(first, 0) : nullptr;
-          if (first && !other)
-            return std::vector<tune::LayerWay>();
-          return waysOf(first ? *other : model, space.base.compiled);
-        },
+        [&](const MeshSizes &sizes) { return waysOf(source, sizes); },
         [&](const MeshSizes &sizes) { return judge(evaluator, sizes); },
         [&](int64_t done, int64_t of) { progress.show(done, of); });
     keep(found);
@@ -378,6 +375,32 @@ private:
     }
     one.meshes = every.meshes;
     one.state(Knob::Mesh).open = true;
+  }
+
+  /// Of each form of the loss that has operators of its own.
+  std::vector<tune::LayerWay> waysOf(const tune::EditedSource &source,
+                                     const MeshSizes &sizes) {
+    tune::Point point = every.configured;
+    point[Knob::Mesh] = layouts.at(sizes).front();
+    std::vector<tune::LayerWay> ways;
+    auto add = [&](const StepModel &of) {
+      const auto own = accel::waysOf(of, every.base.compiled);
+      ways.insert(ways.end(), own.begin(), own.end());
+    };
+    std::set<int> forms = {every.configured[Knob::Loss]};
+    for (int loss : every.values(Knob::Loss, point)) {
+      point[Knob::Loss] = loss;
+      if (every.functionsOfLoss(point))
+        forms.insert(loss);
+    }
+    for (int loss : forms) {
+      point[Knob::Loss] = loss;
+      if (!point[Knob::Mesh] && !every.functionsOfLoss(point))
+        add(model);
+      else if (const auto other = source(point))
+        add(*other);
+    }
+    return ways;
   }
 
   /// The best of one mesh: layouts and all that --tune searches.

@@ -22,10 +22,11 @@ namespace accel {
 std::optional<tune::MeshOption> wholeMesh(const AdviceInputs &in,
                                           const Candidate &base, bool all);
 
-/// What builds the models of other meshes. `space` and `editor` must outlive
-/// it.
-tune::MeshSource meshSource(const AdviceInputs &in, const tune::Space &space,
-                            const tune::ConfigEditor &editor);
+/// What builds the models of other meshes and kernels. `space` and `editor`
+/// must outlive it.
+tune::EditedSource editedSource(const AdviceInputs &in,
+                                const tune::Space &space,
+                                const tune::ConfigEditor &editor);
 
 /// Gives `space`, of one whole mesh, the meshes that are worth choosing from,
 /// and opens the choice. `all`: written sizes may change.

@@ -198,6 +198,12 @@ DecidedSteps::modelOf(const tune::ConfigEdit &edit) {
   const auto other = edited(edit);
   if (!other)
     return nullptr;
+  // With kernels of its own it is told apart by its functions.
+  if (*other->inputs.job.script.fusedLoss !=
+      *session.inputs->job.script.fusedLoss) {
+    const auto step = plannedStep(*other);
+    return step ? step->model : nullptr;
+  }
   auto [known, isNew] = ofMesh.try_emplace(
       {sharingOf(other->inputs), other->inputs.training.microBatch});
   if (isNew) {
