@@ -30,16 +30,32 @@ std::optional<std::string> ChosenStep::recomputeOfAll() const {
   return recompute.front();
 }
 
+bool fitsByYaml(const Advice &advice, const std::string &file,
+                DiagnosticEngine &engine) {
+  if (advice.yaml->result.best)
+    return true;
+  std::string others;
+  if (advice.tuned && advice.tuned->result.best)
+    for (const tune::Decided &decided : advice.tuned->decisions)
+      if (const std::string &said =
+              decided.alone.expression.notExpressibleInYaml;
+          decided.changed && others.find(said) == std::string::npos)
+        others += (others.empty() ? "" : "; ") + said;
+  engine.error("nothing-fits", file,
+               "no setting that a YAML can say fits, so there is none to write",
+               others.empty() ? ""
+                              : "without --emit, --tune shows one that fits "
+                                "and needs beside the YAML: " +
+                                    others);
+  return false;
+}
+
 std::optional<ChosenStep> chosenStep(const Advice &advice, int64_t microBatch,
                                      DiagnosticEngine &engine) {
   ChosenStep step{advice.candidate, microBatch, {}, {}};
   if (advice.yaml) {
-    if (!advice.yaml->result.best) {
-      engine.error("nothing-fits", advice.job->file,
-                   "no setting that a YAML can say fits, so there is none to "
-                   "write");
+    if (!fitsByYaml(advice, advice.job->file, engine))
       return std::nullopt;
-    }
     const tune::Point &point = advice.yaml->result.best->point;
     step.candidate = tune::expand(*advice.space, *advice.model, point);
     step.candidate.accumulation = advice.space->accumulationOf(point);

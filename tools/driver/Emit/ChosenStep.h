@@ -25,6 +25,11 @@ struct ChosenStep {
   std::optional<std::string> recomputeOfAll() const;
 };
 
+/// Whether --tune found a setting that a YAML can say; else it is reported at
+/// `file`, with what the script would have to say beside the YAML.
+bool fitsByYaml(const Advice &advice, const std::string &file,
+                DiagnosticEngine &engine);
+
 /// Nothing where --tune found none that fits, which is reported; `microBatch`
 /// is the configured one.
 std::optional<ChosenStep> chosenStep(const Advice &advice, int64_t microBatch,

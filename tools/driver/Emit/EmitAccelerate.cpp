@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Schema/Published.h"
 #include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/Emit/ChosenStep.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 #include "tools/driver/Inputs/EditFiles.h"
 
@@ -38,12 +39,8 @@ public:
         editor(advice.texts) {}
 
   std::optional<yaml::FileTexts> run() {
-    if (!advice.yaml->result.best) {
-      engine.error("nothing-fits", source,
-                   "no setting that a YAML can say fits, so there is none to "
-                   "write");
+    if (!fitsByYaml(advice, source, engine))
       return std::nullopt;
-    }
     for (const tune::YamlLine &line : advice.yaml->lines)
       if (!take(line))
         return std::nullopt;
