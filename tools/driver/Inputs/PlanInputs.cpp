@@ -25,6 +25,7 @@
 #include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
+#include "tools/driver/Inputs/MachineInputs.h"
 #include "tools/driver/Inputs/MegatronInputs.h"
 #include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
@@ -80,6 +81,7 @@ public:
     chooseSizes();
     checkArrays(inputs, options, engine);
     chooseTarget();
+    takeMachines(inputs, options, engine);
     checkInputs(inputs, options, engine);
     checkLiger(inputs, engine);
     checkCompiled(inputs, engine);
@@ -497,6 +499,7 @@ private:
       JobConfig changed = job();
       changed.precision = config->precision;
       changed.accelerate = std::move(*config);
+      changed.accelerate.numMachines = job().accelerate.numMachines;
       inputs.precisions.push_back({value, std::move(changed)});
     }
   }
