@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Job/JobReader.h"
+#include "runtime/plan/Stages.h"
 
 #include <array>
 
@@ -120,6 +121,13 @@ void JobReader::readPipeline(JobConfig &job) {
   if (returns || interleaved)
     chunks = {2, Origin::Written, schedule.key, schedule.at, ""};
   fields->integer("chunks", chunks, 1, 1 << 10);
+  // Other schedules of no stages are errors; without ownMesh the mesh is wrong.
+  if ((job.ownMesh || !top.mappingNode().find("mesh")) &&
+      job.accelerate.mesh->size(plan::pipelineAxis) <= 1 && *chunks <= 1 &&
+      !*job.forwardsFirst && !*job.splitBackward)
+    top.report(Severity::Warning, "ignored-key", "pipeline",
+               "pipeline has no effect: the mesh has no stages",
+               "write pp above 1 in mesh, or leave pipeline out", true);
   if (!schedule.written())
     return;
   if (returns ? *chunks != 2 : interleaved != (*chunks > 1))
