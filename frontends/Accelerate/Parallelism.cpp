@@ -64,6 +64,21 @@ void AccelerateReader::checkExchange(const char *axis, const char *name,
         didYouMean(text, values), fixSpelling(field, values));
 }
 
+/// The same product, with ranks to shard over.
+static std::string shardAll(int64_t copies) {
+  return "write dp_shard_size " + std::to_string(copies) +
+         " with dp_replicate_size 1";
+}
+
+/// The same where no copies are, but a size of tp.
+static std::string shardSome(int64_t tensor) {
+  int64_t part = 2;
+  while (tensor % part != 0)
+    ++part;
+  return "write tp_size " + std::to_string(tensor / part) +
+         " with dp_shard_size " + std::to_string(part);
+}
+
 std::string accel::needsDeepspeed(DistributedType type) {
   return std::string("sp_size above 1 is DeepSpeed's sequence parallelism, "
                      "which distributed_type ") +
@@ -127,7 +142,7 @@ void AccelerateReader::readParallelism() {
     error("mesh-axes", key("dp_replicate_size"),
           "tp_size or cp_size above 1 cannot be used with dp_replicate_size "
           "above 1 and dp_shard_size 1",
-          "write dp_shard_size above 1 as well");
+          shardAll(replicate));
   // DeepSpeed's sequence parallelism is its own; tensor and context
   // parallelism are planned beside FSDP2.
   const bool inner = strategy == Strategy::Fsdp2;
@@ -143,8 +158,17 @@ void AccelerateReader::readParallelism() {
               " cannot be divided among sp_size " + std::to_string(sp) +
               " ranks; every rank stops with a RuntimeError",
           "write a divisor of " + std::to_string(processes));
+  // AcceleratorState of accelerate/state.py
+  const bool alone = cp > 1 && strategy == Strategy::Ddp;
+  if (alone)
+    error("cp-needs-fsdp", key("cp_size"),
+          "context parallelism (cp_size " + std::to_string(cp) +
+              ") needs FSDP2, and distributed_type is " +
+              std::string(toString(type)) +
+              "; every rank stops with a ValueError",
+          "write distributed_type: FSDP and fsdp_version: 2");
   for (auto [name, size] :
-       {std::pair{"tp", inner ? 1 : tp}, {"cp", inner ? 1 : cp}})
+       {std::pair{"tp", inner ? 1 : tp}, {"cp", inner || alone ? 1 : cp}})
     if (size > 1)
       notSupported(key((std::string(name) + "_size").c_str()),
                    std::string(name) + "_size above 1 is not supported yet",
@@ -205,7 +229,11 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
     report(Severity::Error, "mesh-no-shard", size ? size : whole,
            "FSDP has no ranks to shard over: dp_shard_size and cp_size are 1; "
            "every rank stops with a ValueError",
-           "write dp_shard_size above 1", !size);
+           config.assumed.numProcesses  ? "write dp_shard_size above 1"
+           : replicate > 1              ? shardAll(replicate)
+           : *config.tensorParallel > 1 ? shardSome(*config.tensorParallel)
+                                        : "write dp_shard_size above 1",
+           !size);
   }
   Field size = in(parallelism, "parallelism_config_dp_shard_size");
   if (strategy == Strategy::Ddp && shard > 1)

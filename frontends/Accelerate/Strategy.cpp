@@ -59,6 +59,17 @@ static void addMegatronAxes(const MegatronSettings &megatron,
                      {plan::pipelineAxis, *megatron.pipelineParallel});
 }
 
+/// "dp_replicate 1, dp_shard 4, tp 2": data parallelism, then what is split.
+static std::string meshText(const plan::Mesh &mesh) {
+  std::string text = "dp_replicate " +
+                     std::to_string(mesh.size("dp_replicate")) + ", dp_shard " +
+                     std::to_string(mesh.size("dp_shard"));
+  for (const plan::Axis &axis : mesh.axes)
+    if (axis.size > 1 && !axis.name.starts_with("dp_"))
+      text += ", " + axis.name + " " + std::to_string(axis.size);
+  return text;
+}
+
 /// Where parallelism_config gives no sizes, they follow from the strategy and
 /// the number of ranks.
 void AccelerateReader::deriveMesh() {
@@ -71,10 +82,8 @@ void AccelerateReader::deriveMesh() {
   if (strategy == Strategy::Single) {
     why = "one process";
   } else if (strategy == Strategy::Fsdp2 && mesh.written()) {
-    remember({nullptr, "mesh"},
-             "dp_replicate " + std::to_string(mesh->size("dp_replicate")) +
-                 ", dp_shard " + std::to_string(mesh->size("dp_shard")),
-             "from parallelism_config", Origin::Derived);
+    remember({nullptr, "mesh"}, meshText(*mesh), "from parallelism_config",
+             Origin::Derived);
     return;
   } else if (config.deepspeed && *config.deepspeed->zeroStage > 0) {
     sizes.resize("dp_shard", ranks);
@@ -114,10 +123,7 @@ void AccelerateReader::deriveMesh() {
     why = "FSDP shards over all ranks";
   }
   mesh = {sizes, Origin::Derived, count.key, count.at, why};
-  remember({nullptr, "mesh"},
-           "dp_replicate " + std::to_string(sizes.size("dp_replicate")) +
-               ", dp_shard " + std::to_string(sizes.size("dp_shard")),
-           why, Origin::Derived);
+  remember({nullptr, "mesh"}, meshText(sizes), why, Origin::Derived);
 }
 
 void AccelerateReader::derivePrecision() {

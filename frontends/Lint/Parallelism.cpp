@@ -7,8 +7,6 @@
 #include "frontends/Lint/Subject.h"
 #include "frontends/ModuleTree/SharedHeads.h"
 
-#include <algorithm>
-
 namespace accel::lint {
 
 namespace {
@@ -22,23 +20,17 @@ Field sizeField(const Subject &subject, const std::string &axis) {
 /// torch's context parallelism replaces every mask by a plain causal one
 /// (_attach_context_parallel_hooks in accelerate/big_modeling.py).
 void checkAttention(const Subject &subject) {
-  const ModuleTree &tree = *subject.tree;
-  int64_t windows = std::count(tree.attention.begin(), tree.attention.end(),
-                               Attention::Sliding);
-  if (subject.meshSize("cp") <= 1 || windows == 0)
+  const std::string what = windowedLayers(*subject.tree);
+  if (subject.meshSize("cp") <= 1 || what.empty())
     return;
-  std::string what = std::to_string(windows) + " of " +
-                     std::to_string(tree.attention.size()) + " layers of " +
-                     tree.architecture + " attend to a window";
   bool refused = subject.version >= AccelerateVersion{1, 15};
   subject.report(refused ? Severity::Error : Severity::Warning, "cp-attention",
                  sizeField(subject, "cp"),
-                 what + (refused ? ", which context parallelism cannot do: "
-                                   "every rank stops with a ValueError"
+                 what + (refused ? windowsStop
                                  : "; accelerate " + toString(subject.version) +
                                        " trains them as full attention and "
                                        "says nothing"),
-                 "leave cp_size at 1 for this model");
+                 leaveContext);
 }
 
 /// Heads are dealt out whole.
@@ -48,22 +40,17 @@ void checkHeads(const Subject &subject, const std::string &axis) {
   if (size <= 1 || sizes.heads == 0)
     return;
   Field field = sizeField(subject, axis);
-  if (sizes.heads % size)
-    subject.report(Severity::Error, "head-count", field,
-                   std::to_string(sizes.heads) + " attention heads of " +
-                       subject.tree->architecture +
-                       " cannot be divided among " + axis + "_size " +
-                       std::to_string(size) + " ranks",
-                   "write a divisor of " + std::to_string(sizes.heads));
-  else if (axis == "tp" && sizes.keyValueHeads && sizes.keyValueHeads % size)
-    subject.report(Severity::Error, "head-count", field,
-                   std::to_string(sizes.keyValueHeads) +
-                       " key-value heads of " + subject.tree->architecture +
-                       " cannot be divided among tp_size " +
-                       std::to_string(size) + " ranks",
-                   "write a divisor of " + std::to_string(sizes.keyValueHeads));
-  else if (const auto undivided = undividedKeyHeads(*subject.tree, size);
-           axis == "sp" && undivided)
+  std::optional<std::pair<std::string, std::string>> undivided;
+  if (axis == "tp")
+    undivided = undividedHeads(*subject.tree, size);
+  else if (sizes.heads % size)
+    undivided = {std::to_string(sizes.heads) + " attention heads of " +
+                     subject.tree->architecture + " cannot be divided among " +
+                     axis + "_size " + std::to_string(size) + " ranks",
+                 "write a divisor of " + std::to_string(sizes.heads)};
+  else
+    undivided = undividedKeyHeads(*subject.tree, size);
+  if (undivided)
     subject.report(Severity::Error, "head-count", field, undivided->first,
                    undivided->second);
 }

@@ -55,10 +55,9 @@ void takeMachines(PlanInputs &inputs, const PlanOptions &options,
                  (machines == 1 ? " machine" : " machines") +
                  " are more than the " + devices +
                  ": they are planned as if they shared the links inside a node",
-             options.nodes
-                 ? "pass --nodes " + std::to_string(needed)
-                 : "write num_machines: " + std::to_string(needed) +
-                       ", or pass --nodes " + std::to_string(needed));
+             options.nodes ? "pass --nodes " + std::to_string(needed)
+                           : "write num_machines: " + std::to_string(needed) +
+                                 ", or pass --nodes " + std::to_string(needed));
     return;
   }
   report(Severity::Note, "default-nodes",

@@ -55,64 +55,94 @@ static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
   return "";
 }
 
+/// A finding at the key that sets an axis: of parallelism_config, else of the
+/// whole mesh.
+static Diagnostic axisDiagnostic(const PlanInputs &inputs,
+                                 std::string_view axis, const char *code,
+                                 std::string message, std::string hint) {
+  const AccelerateConfig &a = inputs.job.accelerate;
+  const Setting<int64_t> &size = axis == "tp"   ? a.tensorParallel
+                                 : axis == "cp" ? a.contextParallel
+                                                : a.sequenceParallel;
+  if (size.written() && !inputs.job.ownMesh)
+    return diagnosticAt(size, Severity::Error, code, std::move(message),
+                        std::move(hint));
+  return diagnosticAt(a.mesh, Severity::Error, code, std::move(message),
+                      std::move(hint));
+}
+
+/// A ring gives each rank two chunks of every sequence; torch's knows no
+/// windows.
+static void checkRing(const PlanInputs &inputs, const ModuleTree &tree,
+                      DiagnosticEngine &engine) {
+  const int64_t ranks = inputs.job.accelerate.mesh->size("cp");
+  if (ranks <= 1)
+    return;
+  const std::string windows = windowedLayers(tree);
+  if (inputs.executor == FrameworkKind::Fsdp2 && !windows.empty()) {
+    const bool stops = atLeast(inputs.job.accelerate.version, "1.15");
+    engine.report(axisDiagnostic(
+        inputs, "cp", stops ? "cp-attention" : notSupportedCode,
+        windows + (stops ? windowsStop
+                         : ", which torch's context parallelism cannot do"),
+        stops ? leaveContext : "leave cp_size at 1, or plan for accel-run"));
+    return;
+  }
+  const int64_t tokens = inputs.training.sequenceLength;
+  if (tokens % (2 * ranks))
+    engine.report(
+        axisDiagnostic(inputs, "cp", "sequence-split",
+                       "sequences of " + std::to_string(tokens) +
+                           " tokens cannot be divided into 2 x cp_size " +
+                           std::to_string(ranks) + " chunks",
+                       "choose a multiple of " + std::to_string(2 * ranks)));
+}
+
 /// Heads are dealt out whole, as lint says too; that the family has a plan is
 /// import-tp-plan's to say. Context parallelism is of causal decoders.
-static void checkModel(const Setting<plan::Mesh> &mesh,
+static void checkModel(const PlanInputs &inputs,
                        const std::optional<ModuleTree> &tree,
-                       FrameworkKind executor, DiagnosticEngine &engine) {
-  const bool torchRing = executor == FrameworkKind::Fsdp2;
+                       DiagnosticEngine &engine) {
+  const Setting<plan::Mesh> &mesh = inputs.job.accelerate.mesh;
   if (!tree)
     return;
   if (mesh->size("tp") > 1 &&
       std::count(tree->blocks.begin(), tree->blocks.end(), "linear") > 0)
-    engine.report(
-        diagnosticAt(mesh, Severity::Error, notSupportedCode,
-                     "tensor parallelism of " + tree->architecture +
-                         " is not planned: it has layers of a gated delta rule",
-                     "leave tp_size at 1"));
+    engine.report(axisDiagnostic(
+        inputs, "tp", notSupportedCode,
+        "tensor parallelism of " + tree->architecture +
+            " is not planned: it has layers of a gated delta rule",
+        "leave tp_size at 1"));
   if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
-    engine.report(
-        diagnosticAt(mesh, Severity::Error, notSupportedCode,
-                     "context parallelism of " + tree->architecture +
-                         " is not planned: it is no decoder of one sequence",
-                     "leave cp and sp at 1"));
-  const int64_t windows = std::count(tree->attention.begin(),
-                                     tree->attention.end(), Attention::Sliding);
-  if (torchRing && mesh->size("cp") > 1 && windows > 0)
-    engine.report(diagnosticAt(
-        mesh, Severity::Error, notSupportedCode,
-        std::to_string(windows) + " of " +
-            std::to_string(tree->attention.size()) + " layers of " +
-            tree->architecture +
-            " attend to a window, which torch's context parallelism cannot do",
-        "leave cp_size at 1, or plan for accel-run"));
-  const int64_t tp = mesh->size("tp"), sp = mesh->size("sp");
-  auto divide = [&](int64_t heads, const char *what, int64_t ranks,
-                    const char *axes) {
-    if (heads % ranks == 0)
-      return true;
-    engine.report(diagnosticAt(mesh, Severity::Error, "head-count",
-                               std::to_string(heads) + what +
-                                   tree->architecture +
-                                   " cannot be divided among " + axes + " " +
-                                   std::to_string(ranks) + " ranks",
-                               "write a divisor of " + std::to_string(heads)));
-    return false;
-  };
-  if (divide(tree->sizes.heads, " attention heads of ", tp, "tp_size") &&
-      tree->sizes.keyValueHeads)
-    divide(tree->sizes.keyValueHeads, " key-value heads of ", tp, "tp_size");
+    engine.report(axisDiagnostic(
+        inputs, mesh->size("cp") > 1 ? "cp" : "sp", notSupportedCode,
+        "context parallelism of " + tree->architecture +
+            " is not planned: it is no decoder of one sequence",
+        "leave cp and sp at 1"));
+  checkRing(inputs, *tree, engine);
+  const int64_t tp = mesh->size("tp"), sp = mesh->size("sp"),
+                heads = tree->sizes.heads;
+  if (const auto undivided = undividedHeads(*tree, tp))
+    engine.report(axisDiagnostic(inputs, "tp", "head-count", undivided->first,
+                                 undivided->second));
   // Key-value heads are repeated where they are fewer than the ranks.
-  const bool deepspeed = executor == FrameworkKind::Deepspeed;
-  if (sp > 1 && !divide(tree->sizes.heads, " attention heads of ", tp * sp,
-                        tp > 1      ? "the product of tp and sp,"
-                        : deepspeed ? "sp_size"
-                                    : "sp"))
+  const bool deepspeed = inputs.executor == FrameworkKind::Deepspeed;
+  if (sp > 1 && heads % (tp * sp)) {
+    engine.report(
+        axisDiagnostic(inputs, "sp", "head-count",
+                       std::to_string(heads) + " attention heads of " +
+                           tree->architecture + " cannot be divided among " +
+                           (tp > 1      ? "the product of tp and sp,"
+                            : deepspeed ? "sp_size"
+                                        : "sp") +
+                           " " + std::to_string(tp * sp) + " ranks",
+                       "write a divisor of " + std::to_string(heads)));
     return;
+  }
   if (const auto undivided = undividedKeyHeads(*tree, sp);
       deepspeed && undivided)
-    engine.report(diagnosticAt(mesh, Severity::Error, "head-count",
-                               undivided->first, undivided->second));
+    engine.report(axisDiagnostic(inputs, "sp", "head-count", undivided->first,
+                                 undivided->second));
 }
 
 /// Refuses what is not planned beside stages; false where something is.
@@ -323,11 +353,11 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
       continue;
     inner = true;
     if (const std::string why = whyNot(inputs, axis, own); !why.empty()) {
-      engine.report(diagnosticAt(mesh, Severity::Error, notSupportedCode, why,
-                                 axis == "cp" && mesh->size(axis) > mostContext
-                                     ? "write a cp_size of at most " +
-                                           std::to_string(mostContext)
-                                     : "leave " + axis + "_size at 1"));
+      engine.report(axisDiagnostic(
+          inputs, axis, notSupportedCode, why,
+          axis == "cp" && mesh->size(axis) > mostContext
+              ? "write a cp_size of at most " + std::to_string(mostContext)
+              : "leave " + axis + "_size at 1"));
       return;
     }
   }
@@ -338,7 +368,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
     if (const auto tree = moduleTreeOf(inputs, options))
       checkMegatronModel(inputs.job.accelerate, *tree, tokens, engine);
   } else if (inner && inputs.trainer.empty()) {
-    checkModel(mesh, moduleTreeOf(inputs, options), inputs.executor, engine);
+    checkModel(inputs, moduleTreeOf(inputs, options), engine);
   }
 }
 

@@ -160,7 +160,8 @@ void addModelOptions(Arguments &a, PlanOptions &o) {
   a.option("--target", o.target, textValue("NAME|FILE"),
            "device to plan for; see accel-opt targets");
   a.option("--nodes", o.nodes, countValue(),
-           "machines (default: num_machines of the YAML, else what the target's nodes hold)");
+           "machines (default: num_machines of the YAML, else what the "
+           "target's nodes hold)");
   a.option("--memory-budget", o.memoryBudgetBytes, bytesValue("70GiB"),
            "per rank, e.g. 70GiB (default: the target's memory)");
   a.option("--node-memory", o.nodeMemoryBytes, bytesValue("1000GiB"),
