@@ -8,6 +8,7 @@
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Lint/Subject.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -80,6 +81,19 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
         lint::checkVersions, lint::checkDeepspeed, lint::checkDeepspeedFile,
         lint::checkPairs})
     check(subject);
+}
+
+void lintMesh(const std::string &path, const LoadedConfig &loaded,
+              const LintOptions &options, DiagnosticEngine &engine) {
+  constexpr const char *codes[] = {
+      "cp-hooks",  "cp-skipped", "deepspeed-hostfile", "sp-trainer",
+      "tp-import", "tp-model",   "tp-optimizer",       "tp-skipped"};
+  DiagnosticEngine all;
+  lintConfig(path, loaded, options, all);
+  for (const Diagnostic &finding : all.all())
+    if (std::find(std::begin(codes), std::end(codes), finding.code) !=
+        std::end(codes))
+      engine.report(finding);
 }
 
 std::string defaultConfigPath() {

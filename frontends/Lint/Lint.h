@@ -32,6 +32,11 @@ struct LintOptions {
 void lintConfig(const std::string &path, const LoadedConfig &loaded,
                 const LintOptions &options, DiagnosticEngine &engine);
 
+/// Reports of these findings those that say whether the mesh of the file runs
+/// and what its ranks do, which a plan of it does not show.
+void lintMesh(const std::string &path, const LoadedConfig &loaded,
+              const LintOptions &options, DiagnosticEngine &engine);
+
 /// The file that `accelerate launch` takes when it gets no --config_file
 /// ($HF_HOME/accelerate/default_config.yaml); empty if no home is known.
 std::string defaultConfigPath();

@@ -7,6 +7,7 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
+#include "frontends/Lint/Lint.h"
 #include "frontends/Lint/Megatron.h"
 #include "frontends/ModuleTree/SharedHeads.h"
 #include "passes/PipelineSchedules/Schedule.h"
@@ -370,6 +371,28 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
   } else if (inner && inputs.trainer.empty()) {
     checkModel(inputs, moduleTreeOf(inputs, options), engine);
   }
+}
+
+void reportMesh(const PlanInputs &inputs, const PlanOptions &options,
+                DiagnosticEngine &engine) {
+  const JobConfig &job = inputs.job;
+  const AccelerateConfig &a = job.accelerate;
+  const bool accelerates = inputs.executor != FrameworkKind::AccelRun &&
+                           inputs.executor != FrameworkKind::Megatron &&
+                           inputs.trainer.empty();
+  const bool split = *a.tensorParallel > 1 || *a.contextParallel > 1 ||
+                     *a.sequenceParallel > 1;
+  if (!accelerates || (!split && !(a.deepspeed && *a.numMachines > 1)))
+    return;
+  LintOptions lint;
+  lint.accelerateVersion = a.version;
+  lint.model = options.model;
+  lint.deepspeedVersion = options.script.versions.deepspeed;
+  if (inputs.torchVersion)
+    lint.torchVersion = *inputs.torchVersion;
+  if (!options.script.versions.transformers.empty())
+    lint.transformersVersion = options.script.versions.transformers;
+  lintMesh(job.isJob ? job.file : a.file, {job, Outcome::Ok}, lint, engine);
 }
 
 } // namespace accel

@@ -22,6 +22,11 @@ std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                     DiagnosticEngine &engine);
 
+/// What lint says of whether accelerate's ranks run with the mesh of their
+/// file.
+void reportMesh(const PlanInputs &inputs, const PlanOptions &options,
+                DiagnosticEngine &engine);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_INPUTS_MESHINPUTS_H

@@ -73,6 +73,7 @@ public:
       reference.value = ReferenceModel::Itself;
     if (!chooseExecutor())
       return std::nullopt;
+    reportMesh(inputs, options, engine);
     if (inputs.executor == FrameworkKind::Megatron &&
         !takeMegatronModel(inputs, known, engine))
       return std::nullopt;
