@@ -345,6 +345,33 @@ private:
                              ""};
   }
 
+  /// Megatron-LM's own scripts make model and mesh of their arguments, and
+  /// those of accelerate may have arguments of such names.
+  bool refuseMegatron() {
+    if (command.launcher == Launcher::Accelerate)
+      return false;
+    const Word *split = nullptr;
+    int sizes = 0;
+    for (size_t at = i; at < words.size(); ++at) {
+      std::string name = words[at].text.substr(0, words[at].text.find('='));
+      std::replace(name.begin(), name.end(), '_', '-');
+      if (name.starts_with("--") && name.ends_with("-model-parallel-size"))
+        split = &words[at];
+      sizes += name == "--num-layers" || name == "--hidden-size" ||
+               name == "--num-attention-heads";
+    }
+    if (!split && sizes < 3)
+      return false;
+    error(split ? split->range : command.scriptRange,
+          "'" + printable(command.script) + "' has arguments of Megatron-LM" +
+              (split ? " (" + printable(split->text) + ")" : "") +
+              ", of which no model and mesh are read",
+          "write the sizes into megatron_lm_config of an accelerate YAML with "
+          "distributed_type: MEGATRON_LM, and pass --model",
+          notSupportedCode);
+    return true;
+  }
+
   /// The script and its arguments, from `i` on.
   bool readScript() {
     if (i == words.size()) {
@@ -356,6 +383,8 @@ private:
     command.scriptRange = words[i].range;
     const std::string name = fileName(command.script);
     ++i;
+    if (refuseMegatron())
+      return false;
     if (const size_t parent = command.script.find("axolotl.cli.train");
         parent != std::string::npos) {
       command.program = Program::Axolotl;

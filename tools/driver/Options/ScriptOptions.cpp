@@ -164,6 +164,14 @@ bool takeConfig(const Arguments &arguments, const ScriptOptions &options,
 LoadedConfig loadJob(const std::string &config, bool hasConfig,
                      const std::string &model, const ScriptOptions &options,
                      const LoadOptions &load, DiagnosticEngine &engine) {
+  if (hasConfig && config.ends_with(".toml")) {
+    engine.error(notSupportedCode, config,
+                 "TOML, as torchtitan reads it, is not read",
+                 "write the same job as an accelerate YAML with "
+                 "parallelism_config, or as a job.yaml where it has stages, "
+                 "and pass --executor torchtitan");
+    return {std::nullopt, engine.outcome()};
+  }
   if (!options.given() && !scripts::isRecipeFile(config, load.accelerate.texts))
     return loadConfig(config, load, engine);
   scripts::ScriptInputs inputs;
