@@ -228,6 +228,16 @@ TEST(Accelerate, MeshProducts) {
   EXPECT_EQ(mesh(sizes(2, 4)).findings(), "");
   EXPECT_EQ(mesh(sizes(2, 2)).findings(), "e mesh-product 6");
   EXPECT_EQ(mesh(sizes(8, 1)).findings(), "e mesh-no-shard 6");
+  EXPECT_EQ(mesh(sizes(8, 1)).engine->all()[0].hint,
+            "write dp_shard_size 8 with dp_replicate_size 1");
+  EXPECT_EQ(mesh(sizes(1, 1) + ", parallelism_config_tp_size: 8")
+                .engine->all()[0]
+                .hint,
+            "write tp_size 4 with dp_shard_size 2");
+  EXPECT_EQ(read("distributed_type: MULTI_GPU\nnum_processes: 8\n"
+                 "parallelism_config: {parallelism_config_cp_size: 8}\n")
+                .findings(),
+            "e cp-needs-fsdp 3");
   // All sizes 1, as the wizard writes them: FSDP takes all ranks.
   EXPECT_EQ(mesh(sizes(1, 1)).findings(), "");
   EXPECT_EQ(mesh(sizes(1, 1)).config->mesh->size("dp_shard"), 8);

@@ -73,7 +73,8 @@ public:
       reference.value = ReferenceModel::Itself;
     if (!chooseExecutor())
       return std::nullopt;
-    reportMesh(inputs, options, engine);
+    if (!known)
+      reportMesh(inputs, options, engine);
     if (inputs.executor == FrameworkKind::Megatron &&
         !takeMegatronModel(inputs, known, engine))
       return std::nullopt;
