@@ -56,6 +56,16 @@ std::string exchangesOf(const plan::Plan &plan) {
   return "exchanges over " + axes;
 }
 
+/// Of a pipeline the stage that computes longest, of which a step's seconds of
+/// computation are.
+int slowestStage(const plan::Plan &plan) {
+  int slowest = 0;
+  for (int stage = 1; stage < plan.numStages(); ++stage)
+    if (plan.stages[stage].busySeconds > plan.stages[slowest].busySeconds)
+      slowest = stage;
+  return slowest;
+}
+
 } // namespace
 
 mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
@@ -120,13 +130,8 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
       own.tokensPerSecond / static_cast<double>(plan.ranks());
   TimeModel model(plan, *target, ranksPerNode);
   std::map<std::string, double> waited;
-  // Of a pipeline the stage that computes longest.
-  int slowest = 0;
-  for (int stage = 1; stage < plan.numStages(); ++stage)
-    if (plan.stages[stage].busySeconds > plan.stages[slowest].busySeconds)
-      slowest = stage;
   double known = 0; // of what is waited for
-  for (auto [index, repeat] : plan.stepsOf(slowest)) {
+  for (auto [index, repeat] : plan.stepsOf(slowestStage(plan))) {
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
     if (time.exchangeSeconds > 0)
@@ -153,6 +158,29 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
       p.exposed.begin(), p.exposed.end(),
       [](const Exposed &x, const Exposed &y) { return x.seconds > y.seconds; });
   return p;
+}
+
+double recomputeSecondsOf(const plan::Plan &plan, const StepModel &model,
+                          const Candidate &candidate, double all) {
+  if (plan.stages.empty())
+    return all;
+  std::map<std::string, int> stageOf; // by parameter
+  for (const plan::Parameter &parameter : plan.parameters)
+    stageOf[parameter.fqn] = plan.units[parameter.unit].stage;
+  const int slowest = slowestStage(plan);
+  double own = 0, sum = 0;
+  for (size_t c = 0; c < model.calls.size(); ++c) {
+    const StepCall &call = model.calls[c];
+    const double seconds =
+        model.kinds[call.kind].variants[candidate.variants[c]].recomputeSeconds;
+    sum += seconds;
+    if (call.parameters.empty())
+      continue;
+    const auto at = stageOf.find(model.parameters[call.parameters.front()].fqn);
+    if (at != stageOf.end() && at->second == slowest)
+      own += seconds;
+  }
+  return sum > 0 ? all * own / sum : all;
 }
 
 } // namespace accel

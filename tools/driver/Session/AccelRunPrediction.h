@@ -34,6 +34,12 @@ bool checkPlan(const plan::Plan &plan, const std::string &file,
 StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
                                   int64_t ranksPerNode);
 
+/// Of `all` seconds that a step of `model` recomputes on ranks that have all of
+/// it, those of the plan's: of a pipeline those of the stage whose computation
+/// `accelRunPrediction` counts.
+double recomputeSecondsOf(const plan::Plan &plan, const StepModel &model,
+                          const Candidate &candidate, double all);
+
 } // namespace accel
 
 #endif // ACCEL_TOOLS_DRIVER_SESSION_ACCELRUNPREDICTION_H

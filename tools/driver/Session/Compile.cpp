@@ -60,7 +60,8 @@ public:
         return outputs.internal("the sharded phase");
     }
     module.release()->erase();
-    if (!reportFrozen(configured, *session.inputs, engine) || !evaluate())
+    if (!reportFrozen(configured, *session.inputs, engine) ||
+        !evaluate(configured))
       return false;
     return finish(std::move(configured));
   }
@@ -98,7 +99,7 @@ private:
   }
 
   /// The configuration under its framework, and what would be better.
-  bool evaluate() {
+  bool evaluate(const plan::Plan &configured) {
     AdviceInputs in = {
         *session.inputs,
         options,
@@ -127,7 +128,8 @@ private:
     result.report.advice = advise(in, engine);
     if (!result.report.advice)
       return false;
-    useFrameworkFigures(session, *result.report.advice, result.report);
+    useFrameworkFigures(session, configured, *result.report.advice,
+                        result.report);
     if (!session.own())
       reportPhases(session, *result.report.advice, result.report);
     addErrorBars(session, result.report);
@@ -148,7 +150,7 @@ private:
         return false;
     }
     if (session.own() && searched)
-      certify(*advice.tuned, chosen);
+      certify(advice, chosen);
     if (searched || !options.remarks.empty())
       record(advice, chosen);
     if (session.own()) {
@@ -210,11 +212,14 @@ private:
   }
 
   /// What the search was told against the program itself.
-  void certify(Tuned &tuned, const plan::Plan &program) {
-    double recomputation = tuned.predicted.recomputeSeconds;
+  void certify(Advice &advice, const plan::Plan &program) {
+    Tuned &tuned = *advice.tuned;
     StepPrediction exact = accelRunPrediction(program, session.targetOrNone(),
                                               session.ranksPerNode);
-    exact.recomputeSeconds = recomputation;
+    exact.recomputeSeconds = recomputeSecondsOf(
+        program, *advice.model,
+        expand(*advice.space, *advice.model, tuned.result.best->point),
+        tuned.predicted.recomputeSeconds);
     if (result.report.budgetBytes &&
         exact.deviceBytes > *result.report.budgetBytes)
       engine.warning("not-certified", options.config,

@@ -93,12 +93,14 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
   }
 }
 
-void useFrameworkFigures(const Session &session, const Advice &advice,
-                         PlanReport &r) {
+void useFrameworkFigures(const Session &session, const plan::Plan &plan,
+                         const Advice &advice, PlanReport &r) {
   r.compute = advice.candidate.dtypes.compute;
   r.reduce = advice.candidate.dtypes.reduce;
   if (session.own()) {
-    r.prediction.recomputeSeconds = advice.configured.recomputeSeconds;
+    r.prediction.recomputeSeconds =
+        recomputeSecondsOf(plan, *advice.model, advice.candidate,
+                           advice.configured.recomputeSeconds);
     return;
   }
   r.prediction = advice.configured;

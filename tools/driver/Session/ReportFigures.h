@@ -23,8 +23,8 @@ void useProgramFigures(const Session &session, const plan::Plan &plan,
                        PlanReport &report);
 /// Figures of the configuration under its framework, as `advice` has them. Of
 /// accel-run only what its program does not tell.
-void useFrameworkFigures(const Session &session, const Advice &advice,
-                         PlanReport &report);
+void useFrameworkFigures(const Session &session, const plan::Plan &plan,
+                         const Advice &advice, PlanReport &report);
 /// How sure the figures are, and whether that is enough.
 void addErrorBars(const Session &session, PlanReport &report);
 /// What the job holds outside its steps.
