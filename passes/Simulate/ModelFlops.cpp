@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/plan/Operands.h"
 
 #include <algorithm>
 #include <string_view>
@@ -20,20 +21,20 @@ int baseOf(const Function &function, int slot) {
   return base < 0 ? slot : base;
 }
 
-/// The part of a parameter that one of `tokens` meets: experts [E, ...] that T
-/// tokens' rows are divided among meet rows / T of E.
+/// The part of a parameter that one of `tokens` meets: of experts [E, K, N]
+/// that T tokens' rows are divided among, rows / T of E; a rank's experts meet
+/// other ranks' tokens too, so that this can be more than 1. The operator's
+/// FLOPs are of the rows that are expected: its first operand has the places of
+/// a bound of them, of which some stay empty.
 double partUsed(const Function &function, const Instruction &instruction,
                 double tokens) {
   if (instruction.op != "aten::_grouped_mm" || tokens <= 0)
     return 1;
-  const std::vector<int64_t> &rows =
-      function.slots[instruction.args[0].slot].shape;
   const std::vector<int64_t> &experts =
       function.slots[instruction.args[1].slot].shape;
-  if (experts.size() != 3 || experts.front() < 1)
+  if (experts.size() != 3 || elementsOf(experts) < 1)
     return 1;
-  return std::min(1.0, static_cast<double>(rows.front()) / tokens /
-                           static_cast<double>(experts.front()));
+  return instruction.flops / (2 * elementsOf(experts) * tokens);
 }
 
 /// By parameter of a function: the part that a token is multiplied with; 0

@@ -362,6 +362,19 @@ TEST(Time, ModelFlopsOfKnownModels) {
                    expected * 32 / (plan.predicted.stepSeconds * 4e9));
 }
 
+TEST(Time, ModelFlopsOfExpertsAreThoseOfExpectedRows) {
+  // Two of a rank's experts meet 3 rows for each of 16 tokens, in 96 places.
+  test::FunctionBuilder f("f");
+  const int experts = f.param("experts", DType::BF16, {2, 8, 4});
+  const int rows = f.input(DType::BF16, {96, 8});
+  const int ends = f.input(DType::I32, {2});
+  f.make("aten::_grouped_mm", {rows, experts, ends}, DType::BF16, {96, 4},
+         2.0 * 48 * 8 * 4);
+  const FunctionFlops flops = functionFlops(f.finish({}), 16, {});
+  ASSERT_EQ(flops.multiplied.size(), 1u);
+  EXPECT_DOUBLE_EQ(flops.multiplied[0], 1.5);
+}
+
 TEST(Time, LargePlansTakeLessThanAMillisecond) {
   Plan plan = test::makePlan(test::llama405());
   DiagnosticEngine engine;
