@@ -70,4 +70,13 @@ double exchangeSeconds(const plan::Function &function,
              : 0;
 }
 
+std::string exchangesOver(const plan::Mesh &mesh) {
+  std::string axes;
+  for (const plan::Axis &axis : mesh.axes)
+    if (axis.size > 1 && axis.name != plan::pipelineAxis &&
+        (plan::sharesSamples(axis.name) || axis.name == plan::expertAxis))
+      axes += (axes.empty() ? "" : " and ") + axis.name;
+  return "exchanges over " + axes;
+}
+
 } // namespace accel

@@ -27,6 +27,10 @@ double exchangeSeconds(const plan::Function &function,
                        const plan::Exchange &exchange, const plan::Mesh &mesh,
                        int64_t ranksPerNode, const Target &target);
 
+/// "exchanges over tp and ep": what ranks that share a sample, or experts,
+/// exchange inside of functions.
+std::string exchangesOver(const plan::Mesh &mesh);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_COST_EXCHANGECOST_H

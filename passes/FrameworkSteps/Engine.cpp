@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/FrameworkSteps/Engine.h"
 
+#include "passes/Cost/ExchangeCost.h"
+
 #include <cmath>
 
 namespace accel {
@@ -15,6 +17,16 @@ Picoseconds toPicoseconds(double seconds) {
     return 0;
   return static_cast<Picoseconds>(
       std::llround(std::min(seconds, longest) * 1e12));
+}
+
+std::string exchangesOf(const Candidate &candidate) {
+  plan::Mesh mesh = candidate.mesh;
+  // Megatron's experts are shared by ranks of no axis of their own.
+  const int64_t experts =
+      candidate.megatron.experts * candidate.megatron.expertTensor;
+  if (experts > 1 && mesh.size(plan::expertAxis) == 1)
+    mesh.resize(plan::expertAxis, experts);
+  return exchangesOver(mesh);
 }
 
 void Engine::reset(bool fold) {

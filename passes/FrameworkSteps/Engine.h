@@ -58,9 +58,12 @@ enum class Cause {
   HostIn,
   HostOut,
   HostUpdate,
-  Overlap
+  Overlap,
+  Exchange // inside of functions
 };
-constexpr int numCauses = 7;
+constexpr int numCauses = 8;
+/// What Exchange is told as: the axes whose ranks exchange.
+std::string exchangesOf(const Candidate &candidate);
 
 /// Where a step is: what the peak and exposed seconds are told by.
 struct Place {
@@ -170,6 +173,11 @@ public:
     slice(Lane::Compute, now.lane[0], duration);
     now.lane[0] += duration;
     now.computed += duration;
+  }
+  /// A function, which waits for `exchange` of its duration.
+  void call(Picoseconds duration, Picoseconds exchange) {
+    compute(duration - exchange);
+    overhead(exchange, Cause::Exchange);
   }
   /// Work on a stream, not before `after`; returns its end.
   Picoseconds run(Lane lane, Picoseconds duration, Picoseconds after) {

@@ -61,6 +61,8 @@ const char *toString(Cause cause) {
     return "update on the host";
   case Cause::Overlap:
     return "collectives on the compute units";
+  case Cause::Exchange:
+    return "exchanges between ranks";
   }
   return "";
 }
@@ -92,10 +94,14 @@ std::string describe(const StepModel &model, const Place &place) {
   return "";
 }
 
-void listExposed(const StepModel &model, const Engine &engine,
-                 StepPrediction &result) {
+void listExposed(const StepModel &model, const Candidate &candidate,
+                 const Engine &engine, StepPrediction &result) {
   std::map<std::string, Picoseconds> sums;
   for (const auto &[at, time] : engine.exposedAt) {
+    if (at.cause == Cause::Exchange) {
+      sums[exchangesOf(candidate)] += time;
+      continue;
+    }
     const std::string where = plan::withoutLayerNumbers(nameOf(model, at.call));
     sums[std::string(toString(at.cause)) +
          (where.empty() ? "" : " " + where)] += time;
@@ -150,7 +156,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
         static_cast<double>(layout.model.tokens() * candidate.accumulation) /
         static_cast<double>(layout.model.ranksPerSample) / result.stepSeconds;
   if (options.detail)
-    listExposed(layout.model, engine, result);
+    listExposed(layout.model, candidate, engine, result);
   return result;
 }
 

@@ -39,7 +39,7 @@ struct Evaluated {
   std::string peakWhere;
   int peakCall = -1;
   int64_t hostBytes = 0;
-  double step = 0, compute = 0, bubble = 0, recompute = 0;
+  double step = 0, compute = 0, bubble = 0, recompute = 0, exchange = 0;
   double reduce = 0, gather = 0, update = 0; // exposed, exposed, all
 };
 
@@ -120,6 +120,7 @@ private:
       cost.place.call = std::clamp(
           cost.place.call - static_cast<int>(own.received.size()) + range.first,
           range.first, range.second - 1);
+    alone.held.exchange = engine.exposed(Cause::Exchange);
     alone.held.sentBytes = own.sentBytes;
     alone.held.receivedBytes = own.receivedBytes;
     if (candidate.executor == FrameworkKind::Fsdp2) {
@@ -303,6 +304,7 @@ private:
           sum.gather += heldBy[s].gather;
           sum.updateTime += heldBy[s].updateTime;
           sum.recompute += heldBy[s].recompute;
+          sum.exchange += heldBy[s].exchange;
           sum.states += heldBy[s].states;
           own += seconds(result.stages[s].backward);
           first += seconds(result.stages[s].forward);
@@ -324,15 +326,18 @@ private:
       result.update = std::max(result.update, seconds(sum.updateTime));
       if (r == result.rank) {
         result.recompute = seconds(sum.recompute) * count;
-        result.compute = (own + first) * count + seconds(sum.updateTime);
+        result.exchange = seconds(sum.exchange) * count;
+        result.compute =
+            (own + first) * count - result.exchange + seconds(sum.updateTime);
         if (candidate.offloadOptimizer)
           result.hostBytes = sum.states;
       }
     }
     result.reduce = std::max(0.0, longest - result.simulation.makespan);
     result.step = longest + result.update + result.gather;
-    result.bubble = std::max(0.0, result.step - result.compute - result.reduce -
-                                      result.gather);
+    result.bubble =
+        std::max(0.0, result.step - result.compute - result.exchange -
+                          result.reduce - result.gather);
   }
 
   const StepModel &model;
@@ -395,8 +400,10 @@ StepPrediction evaluatePipeline(const StepModel &model, const Target &target,
       static_cast<double>(model.ranksPerSample) / e.step;
   if (detail) {
     for (const auto &[cause, time] :
-         {std::pair("pipeline bubble and transfers", e.bubble),
-          std::pair("reduce", e.reduce), std::pair("gather", e.gather)})
+         {std::pair(std::string("pipeline bubble and transfers"), e.bubble),
+          std::pair(exchangesOf(candidate), e.exchange),
+          std::pair(std::string("reduce"), e.reduce),
+          std::pair(std::string("gather"), e.gather)})
       if (time > 0)
         result.exposed.push_back({cause, time});
     std::stable_sort(result.exposed.begin(), result.exposed.end(),

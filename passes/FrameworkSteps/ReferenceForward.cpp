@@ -151,7 +151,7 @@ void StepRun::referenceCall(int c, int64_t &copies) {
   if (kind.loss)
     peak = std::min(peak, 3 * kind.inputBytes + kind.logitsBytes);
   engine.transient(Holding::Activations, peak);
-  engine.compute(layout.calls[c].forward);
+  engine.call(layout.calls[c].forward, layout.calls[c].forwardExchange);
   // Autocast's cache has copies of what could be trained, so of a second model
   // too, which nobody froze.
   if (runsSecond() && candidate.dtypes.autocast &&

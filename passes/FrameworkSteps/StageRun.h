@@ -47,6 +47,7 @@ struct StageHeld {
   int64_t sentBytes = 0, receivedBytes = 0;
   Picoseconds reduce = 0, gather = 0, updateTime = 0;
   Picoseconds recompute = 0; // of one micro-batch
+  Picoseconds exchange = 0;  // of one, Cause::Exchange
 };
 
 struct StageCost {

@@ -97,6 +97,9 @@ struct Block {
 /// Picoseconds and bytes of one call.
 struct CallCost {
   Picoseconds forward = 0, backward = 0, recompute = 0;
+  /// Of the forward and of the backward: what ranks exchange is waited for.
+  /// What is recomputed is without it.
+  Picoseconds forwardExchange = 0, backwardExchange = 0;
   int64_t freshGradients = 0; // of parameters that nobody gave one before
   /// Of parameters that a later call gave one: the engine of autograd makes a
   /// tensor of the sum, but where autocast's cast made the gradient.

@@ -235,7 +235,7 @@ void StepRun::forwardCall(int c) {
     engine.alloc(holding, savedBytes(c), pool);
   if (records())
     recordForward(c, peak);
-  engine.compute(layout.calls[c].forward);
+  engine.call(layout.calls[c].forward, layout.calls[c].forwardExchange);
   // Autocast's cache keeps copies of parameters that nobody saves.
   if (!v.savesParameterCopies)
     engine.alloc(Holding::Activations, v.parameterCopyBytes);
@@ -297,7 +297,7 @@ void StepRun::backwardCall(int c) {
       peak = std::max(peak, kind.inputGradientBytes + 2 * sums - read);
     }
     engine.transient(holdingOf(c), peak + copies.tangents, pool);
-    engine.compute(layout.calls[c].backward);
+    engine.call(layout.calls[c].backward, layout.calls[c].backwardExchange);
   }
   if (records())
     recordBackward(c, peak);

@@ -156,6 +156,14 @@ double StepLayout::checkpointOps(const SegmentVariant &variant) const {
                                          : checkpointDispatch;
 }
 
+/// Of a call of `all`, what it takes because ranks exchange for `exchange`
+/// seconds: the host, which launches for `host`, goes on meanwhile.
+static Picoseconds exchangeTime(double exchange, double device, double host,
+                                Picoseconds all) {
+  const Picoseconds without = toPicoseconds(std::max(device - exchange, host));
+  return std::clamp<Picoseconds>(all - without, 0, toPicoseconds(exchange));
+}
+
 void StepLayout::measureTimes() {
   times.assign(units.size(), UnitTimes());
   for (size_t u = 0; u < units.size(); ++u) {
@@ -199,14 +207,20 @@ void StepLayout::measureTimes() {
         forward = std::max(forward, v.forwardQueued);
         backward = std::max(backward, v.backwardQueued);
       }
-      calls[c].forward = toPicoseconds(
-          std::max(forward, dispatch * (v.forwardOps + hooks[c].forward +
-                                        viewDispatch * v.forwardViews)));
-      calls[c].backward = toPicoseconds(
-          std::max(backward, dispatch * (v.backwardOps + hooks[c].backward +
-                                         checkpointOps(v) +
-                                         viewDispatch * v.backwardViews)));
-      calls[c].recompute = toPicoseconds(v.recomputeSeconds);
+      const double forwardHost = dispatch * (v.forwardOps + hooks[c].forward +
+                                             viewDispatch * v.forwardViews);
+      const double backwardHost =
+          dispatch * (v.backwardOps + hooks[c].backward + checkpointOps(v) +
+                      viewDispatch * v.backwardViews);
+      calls[c].forward = toPicoseconds(std::max(forward, forwardHost));
+      calls[c].backward = toPicoseconds(std::max(backward, backwardHost));
+      calls[c].forwardExchange = exchangeTime(v.forwardExchangeSeconds, forward,
+                                              forwardHost, calls[c].forward);
+      calls[c].backwardExchange =
+          exchangeTime(v.backwardExchangeSeconds + v.recomputeExchangeSeconds,
+                       backward, backwardHost, calls[c].backward);
+      calls[c].recompute =
+          toPicoseconds(v.recomputeSeconds - v.recomputeExchangeSeconds);
       if (inParts) {
         calls[c].forward += lossPartsTime(call);
         calls[c].backward += lossGradientsTime(call);

@@ -1,4 +1,4 @@
-//===- FusedSeconds.cpp - Seconds of a compiled segment -------------------===//
+//===- FusedSeconds.cpp - Seconds of a segment, fused or not --------------===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -20,6 +20,14 @@ double waitSeconds(const SegmentGraph &graph, EagerMode mode, int i, bool again,
     return graph.waits[at];
   return exchangeSeconds(graph.function, graph.function.instructions[at],
                          graph.mesh, graph.ranksPerNode, target);
+}
+
+double eagerSeconds(const SegmentGraph &graph, EagerMode mode, int i,
+                    bool again, const Target &target, double &exchanged) {
+  const double waits = waitSeconds(graph, mode, i, again, target);
+  exchanged += waits;
+  return opSeconds(graph.function, graph.function.instructions[i], target) +
+         waits;
 }
 
 void addFusedSeconds(const SegmentGraph &graph, EagerMode mode,

@@ -1,4 +1,4 @@
-//===- FusedSeconds.h - Seconds of a compiled segment -----------*- C++ -*-===//
+//===- FusedSeconds.h - Seconds of a segment, fused or not ------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
@@ -14,6 +14,11 @@ namespace accel {
 /// ranks exchange. `again`: in a forward that is repeated.
 double waitSeconds(const SegmentGraph &graph, EagerMode mode, int i, bool again,
                    const Target &target);
+
+/// Seconds of instruction `i`, operator by operator, with those that it waits;
+/// these are added to `exchanged` too.
+double eagerSeconds(const SegmentGraph &graph, EagerMode mode, int i,
+                    bool again, const Target &target, double &exchanged);
 
 /// Adds the variant's seconds under torch.compile, which fuses the forward and
 /// the backward each by itself. `kept`: instructions that are not repeated;

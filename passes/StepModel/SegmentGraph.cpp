@@ -9,11 +9,8 @@
 #include "passes/StepModel/InsideEvents.h"
 #include "passes/StepModel/SegmentOrder.h"
 
-#include "passes/Cost/OpCost.h"
-
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <tuple>
 
 namespace accel {
@@ -176,10 +173,8 @@ private:
         variant.savedInputBytes += storages[base(function.inputs[i])].bytes;
   }
 
-  double seconds(int i, bool again = false) const {
-    return target ? opSeconds(function, function.instructions[i], *target) +
-                        waitSeconds(graph, mode, i, again, *target)
-                  : 0;
+  double seconds(int i, double &exchanged, bool again = false) const {
+    return target ? eagerSeconds(graph, mode, i, again, *target, exchanged) : 0;
   }
   /// Allocates what instruction `i` makes; returns the bytes.
   int64_t allocated(int i) const {
@@ -210,9 +205,10 @@ private:
         return isKept(storage) || storage.output || storage.parameterCopy ||
                named[&storage - storages.data()];
       });
-      variant.forwardSeconds += seconds(position);
-      forwardQueue.add(graph, position, seconds(position), target,
-                       variant.forwardOps, variant.forwardViews);
+      const double own = seconds(position, variant.forwardExchangeSeconds);
+      variant.forwardSeconds += own;
+      forwardQueue.add(graph, position, own, target, variant.forwardOps,
+                       variant.forwardViews);
     }
     freeNamed();
   }
@@ -320,7 +316,8 @@ private:
             emit(StorageEvent::Kind::Allocate, slot, storages[slot].bytes);
           }
         notePeak(level, 0, emitInside(instr));
-        const double own = seconds(i, /*again=*/true);
+        const double own =
+            seconds(i, variant.recomputeExchangeSeconds, /*again=*/true);
         variant.recomputeSeconds += own, variant.backwardSeconds += own;
         backwardQueue.add(graph, i, own, target, variant.backwardOps,
                           variant.backwardViews);
@@ -408,8 +405,9 @@ private:
         noteLossPeak(level, inside);
       else
         notePeak(level, added, inside);
-      variant.backwardSeconds += seconds(i);
-      backwardQueue.add(graph, i, seconds(i), target, variant.backwardOps,
+      const double own = seconds(i, variant.backwardExchangeSeconds);
+      variant.backwardSeconds += own;
+      backwardQueue.add(graph, i, own, target, variant.backwardOps,
                         variant.backwardViews);
       collectFrees(i, alias, pending, level);
       if (k + 1 < order.size() && graph.node[order[k + 1]] == graph.node[i])

@@ -72,6 +72,10 @@ struct SegmentVariant {
   double forwardSeconds = 0;
   double backwardSeconds = 0;  // with recomputation
   double recomputeSeconds = 0; // of these
+  /// Of the forward, of the backward without recomputation and of that: seconds
+  /// in which operators wait for what ranks exchange.
+  double forwardExchangeSeconds = 0, backwardExchangeSeconds = 0;
+  double recomputeExchangeSeconds = 0;
   /// The same where torch.compile fuses operators.
   double compiledForwardSeconds = 0, compiledBackwardSeconds = 0;
   /// Kernels that Inductor's code launches; 0: it is not compiled by itself.

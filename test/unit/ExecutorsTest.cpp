@@ -230,6 +230,50 @@ TEST(Executors, ExposedGathersAddUp) {
   EXPECT_NEAR(sum, detail.exposedSeconds, 1e-9 + 1e-6 * sum);
 }
 
+/// What functions wait for that ranks exchange is exposed, and no computation;
+/// a step is as long as before.
+TEST(Executors, ExchangesOfFunctionsAreExposed) {
+  for (FrameworkKind executor :
+       {FrameworkKind::Fsdp2, FrameworkKind::Fsdp1, FrameworkKind::Deepspeed}) {
+    StepModel model = uniformModel(6, {1024, 1024}, 1 << 20);
+    Candidate candidate = uniformCandidate(model, executor);
+    candidate.mesh.resize("tp", 2);
+    candidate.accumulation = 5;
+    const Target machine = h100();
+    const StepPrediction before =
+        StepEvaluator(model, machine).evaluate(candidate, true);
+    double exchanged = 0;
+    for (const StepCall &call : model.calls) {
+      SegmentVariant &v = model.kinds[call.kind].variants[0];
+      v.forwardExchangeSeconds = v.forwardSeconds / 4;
+      v.backwardExchangeSeconds = v.backwardSeconds / 2;
+      exchanged += 5 * (v.forwardExchangeSeconds + v.backwardExchangeSeconds);
+    }
+    const StepPrediction after =
+        StepEvaluator(model, machine).evaluate(candidate, true);
+    EXPECT_EQ(after.stepSeconds, before.stepSeconds);
+    EXPECT_EQ(after.peakBytes, before.peakBytes);
+    double told = 0;
+    for (const Exposed &e : after.exposed)
+      if (e.cause == "exchanges over tp")
+        told += e.seconds;
+    EXPECT_NEAR(before.computeSeconds - after.computeSeconds, told, 1e-10);
+    EXPECT_GT(told, 0);
+    EXPECT_LE(told, exchanged + 1e-10);
+    // The host launches while ranks exchange.
+    Target idle = machine;
+    idle.dispatchSeconds = 0;
+    const StepPrediction device =
+        StepEvaluator(model, idle).evaluate(candidate, true);
+    ASSERT_FALSE(device.exposed.empty());
+    told = 0;
+    for (const Exposed &e : device.exposed)
+      if (e.cause == "exchanges over tp")
+        told += e.seconds;
+    EXPECT_NEAR(told, exchanged, 1e-10);
+  }
+}
+
 /// Exposed seconds by place of many micro-batches are those of running each.
 TEST(Executors, ExposedSecondsOfManyMicroBatches) {
   StepModel model = uniformModel(5, {8192, 8192}, 0);

@@ -26,9 +26,8 @@ static std::string against(const MeshAnswer &answer, const MeshChoice &other) {
   const double computes = other.predicted.computeSeconds - best.computeSeconds;
   if (other.predicted.stepSeconds > best.stepSeconds)
     text += waits > computes
-                ? ": it waits " + formatSeconds(waits) +
-                      " more for the pipeline and for others"
-                : ": it computes and exchanges " + formatSeconds(computes) +
+                ? ": it waits " + formatSeconds(waits) + " more for other ranks"
+                : ": it computes " + formatSeconds(computes) +
                       " more in its layers";
   return text;
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/AccelRunPrediction.h"
 
+#include "passes/Cost/ExchangeCost.h"
 #include "passes/Export/BuildPlan.h"
 #include "passes/Simulate/Time.h"
 #include "runtime/plan/Mesh.h"
@@ -44,16 +45,6 @@ std::string causeOf(const plan::Plan &plan, const plan::Program &program,
       return what + (name.empty() ? "(root)" : plan::withoutLayerNumbers(name));
     }
   return "communication";
-}
-
-/// What ranks that share a sample, or experts, exchange inside of functions.
-std::string exchangesOf(const plan::Plan &plan) {
-  std::string axes;
-  for (const plan::Axis &axis : plan.axes)
-    if (axis.size > 1 && axis.name != plan::pipelineAxis &&
-        (plan::sharesSamples(axis.name) || axis.name == plan::expertAxis))
-      axes += (axes.empty() ? "" : " and ") + axis.name;
-  return "exchanges over " + axes;
 }
 
 /// Of a pipeline the stage that computes longest, of which a step's seconds of
@@ -135,7 +126,7 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
     const plan::Program &program = plan.programs[index];
     ProgramTime time = model.simulate(program, true);
     if (time.exchangeSeconds > 0)
-      waited[exchangesOf(plan)] +=
+      waited[exchangesOver(plan::Mesh{plan.axes})] +=
           time.exchangeSeconds * static_cast<double>(repeat);
     for (const TimelineEvent &event : time.events) {
       const plan::ProgramInstruction &instruction =
