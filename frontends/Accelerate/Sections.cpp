@@ -217,15 +217,22 @@ void AccelerateReader::readFp8(const Section &fp8) {
                "characters",
            "write [false, false, false]", false, fixFlags(triple));
   Field backend = in(fp8, "fp8_backend");
-  bool fsdpJob = *config.distributedType == DistributedType::Fsdp;
-  if (!backend || !fsdpJob)
+  if (*config.distributedType != DistributedType::Fsdp)
     return;
-  std::string name = yaml::pythonText(backend.value());
-  if (equalsUpper(name, "AO") && *config.cpuRamEfficientLoading)
-    error("fp8-fsdp", backend,
-          "fp8 backend AO cannot be used with FSDP and "
-          "fsdp_cpu_ram_efficient_loading, which is on",
-          "write fsdp_cpu_ram_efficient_loading: false");
+  const std::string name =
+      backend && !backend.isNull() ? yaml::pythonText(backend.value()) : "";
+  // Where no backend is named, Accelerator.__init__ takes torchao before the
+  // others, and since 1.8 stops then as it does for AO.
+  const bool found = (name.empty() || equalsUpper(name, "NO")) && !before(1, 8);
+  if ((equalsUpper(name, "AO") || found) && *config.cpuRamEfficientLoading)
+    error("fp8-fsdp", backend ? backend : top("mixed_precision"),
+          std::string(found ? "fp8 without a backend is torchao's where it is "
+                              "installed, which"
+                            : "fp8 backend AO") +
+              " cannot be used with FSDP and fsdp_cpu_ram_efficient_loading, "
+              "which is on",
+          std::string("write fsdp_cpu_ram_efficient_loading: false") +
+              (found ? ", or backend: TE in fp8_config" : ""));
   if (equalsUpper(name, "MSAMP"))
     error("fp8-fsdp", backend, "fp8 backend MSAMP cannot be used with FSDP",
           "write backend: TE or AO");

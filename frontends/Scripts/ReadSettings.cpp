@@ -212,6 +212,7 @@ void SettingsReader::readPrecision() {
           "keep one of them");
   if (half || brain) {
     const std::string name = half ? "fp16" : "bf16";
+    noteReplacedFp8(name);
     accelerate.set("", "mixed_precision", textAt(name, name));
     row(name, "true",
         given(name)
@@ -235,6 +236,36 @@ void SettingsReader::readPrecision() {
   if (const auto recipe = parseFp8Recipe(fp8))
     set(settings.fp8, std::optional(*recipe), "fp8", fp8,
         "linear layers compute in fp8");
+}
+
+/// TrainingArguments hands Accelerator its own bf16 or fp16 and leaves
+/// ACCELERATE_MIXED_PRECISION unread (training_args.py, trainer.py of
+/// transformers 5.23).
+void SettingsReader::noteReplacedFp8(const std::string &by) {
+  const yaml::Node *asked = accelerate.find("", "mixed_precision");
+  if (!asked || (asked->text != "fp8" && asked->text != "FP8"))
+    return;
+  replacedPrecision = asked->text;
+  Diagnostic d;
+  d.severity = Severity::Warning;
+  d.code = "ignored-key";
+  d.file = asked->source ? *asked->source : "";
+  d.key = "mixed_precision";
+  d.message = "mixed_precision: fp8 has no effect: " + by + " of " +
+              settings.owner + " replaces it, and no layer computes in fp8";
+  d.hint =
+      "write " + by + ": false to compute in fp8, or mixed_precision: " + by;
+  d.setRange(asked->range);
+  engine.report(std::move(d));
+}
+
+void SettingsReader::addEffective(std::vector<EffectiveValue> &table) const {
+  for (EffectiveValue &row : table)
+    if (row.key == "mixed_precision" && !replacedPrecision.empty()) {
+      row.asked = replacedPrecision;
+      row.why = settings.owner + " replaces it";
+    }
+  table.insert(table.end(), rows.begin(), rows.end());
 }
 
 void SettingsReader::readOptimizer() {

@@ -30,8 +30,9 @@ public:
         typeOf(std::move(typeOf)), nodes(nodes), engine(engine) {}
 
   ScriptSettings read();
-  /// What is not in the script, in rows for `lint --effective`.
-  const std::vector<EffectiveValue> &effective() const { return rows; }
+  /// Adds the script's rows of `lint --effective` to those of the accelerate
+  /// file, and says there what the script replaces.
+  void addEffective(std::vector<EffectiveValue> &table) const;
 
 private:
   // ReadSettings.cpp
@@ -64,6 +65,7 @@ private:
 
   void readBatch();
   void readPrecision();
+  void noteReplacedFp8(const std::string &by);
   void readOptimizer();
   void readCheckpointing();
   void readTrlOffloading(bool recomputes);
@@ -125,6 +127,8 @@ private:
   DiagnosticEngine &engine;
   ScriptSettings settings;
   std::vector<EffectiveValue> rows;
+  /// The mixed_precision of the accelerate file that the script replaces.
+  std::string replacedPrecision;
   /// LLaMA-Factory checkpoints layers unless told otherwise.
   std::optional<bool> checkpointsByDefault;
 };

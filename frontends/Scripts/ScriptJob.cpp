@@ -62,8 +62,7 @@ public:
       return std::nullopt;
     JobConfig job = defaultJob(std::move(*config));
     apply(std::move(settings), job);
-    for (const EffectiveValue &row : settingsReader.effective())
-      job.accelerate.effective.push_back(row);
+    settingsReader.addEffective(job.accelerate.effective);
     settleCheckpointForm(recipe, job);
     checkTogether(job, recipe);
     return job;

@@ -347,9 +347,15 @@ TEST(Accelerate, WhatCannotBePlannedYet) {
   EXPECT_EQ(read("distributed_type: MEGATRON_LM\nnum_processes: 2\n")
                 .engine->outcome(),
             Outcome::Ok);
+  // torchao, where no backend is named.
   EXPECT_EQ(fsdp("fsdp_version: 2\n" + wrap, "mixed_precision: fp8\n")
                 .engine->outcome(),
-            Outcome::Ok);
+            Outcome::Invalid);
+  EXPECT_EQ(
+      fsdp("fsdp_version: 2\nfsdp_cpu_ram_efficient_loading: false\n" + wrap,
+           "mixed_precision: fp8\n")
+          .engine->outcome(),
+      Outcome::Ok);
   EXPECT_EQ(read("distributed_type: MULTI_GPU\nnum_processes: 2\n"
                  "mixed_precision: fp8\nfp8_config: {backend: MSAMP}\n")
                 .engine->outcome(),
