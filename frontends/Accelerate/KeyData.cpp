@@ -298,7 +298,7 @@ constexpr KeyInfo keys[] = {
     {fsdp, "fsdp_state_dict_type", {0, 12}, never, Choice, "How checkpoints are written", &stateDicts, {{"FULL_STATE_DICT", Plugin}}, {.nullable = true}},
     {fsdp, "fsdp_use_orig_params", {0, 21}, never, Boolean, "Keep the original parameters; FSDP 1 only", nullptr, {{"false", Launcher, {0, 21}, {0, 25}}, {"true", Launcher, {0, 25}}}},
     {fsdp, "fsdp_sync_module_states", {0, 21}, never, Boolean, "Rank 0 broadcasts the weights; FSDP 1 only", nullptr, {{"false", Launcher, {0, 21}, {0, 22}}, {"true", Launcher, {0, 22}}}},
-    {fsdp, "fsdp_cpu_ram_efficient_loading", {0, 24}, never, Boolean, "Only rank 0 loads the weights", nullptr, {{"true", Launcher, {0, 24}}}},
+    {fsdp, "fsdp_cpu_ram_efficient_loading", {0, 24}, never, Boolean, "Rank 0 sends the weights to the others", nullptr, {{"true", Launcher, {0, 24}}}},
     {fsdp, "fsdp_activation_checkpointing", {0, 31}, never, Boolean, "Recompute the wrapped layers in the backward", nullptr, {{"false", Launcher}}},
     {fsdp, "fsdp_activation_checkpointing_offload", {1, 15}, never, Boolean, "Keep the inputs of recomputed layers in host memory; FSDP 2 only", nullptr, {{"false", Launcher}}},
     {fsdp, "fsdp_ignored_modules", {1, 10}, never, String, "A regex that must match the whole name of a module that FSDP leaves alone", nullptr, {}, {.nullable = true}},

@@ -15,6 +15,7 @@
 #define ACCEL_PASSES_PHASES_JOBPHASES_H
 
 #include "passes/FrameworkSteps/StepEvaluator.h"
+#include "runtime/plan/QuantizedWeights.h"
 
 namespace accel {
 
@@ -30,7 +31,7 @@ enum class PhaseKind {
 };
 const char *toString(PhaseKind kind); // "start", "first step"
 
-/// Bytes are peaks; of the host without the file cache.
+/// Bytes are peaks; of the host without the file cache. All 0: it stops.
 struct JobPhase {
   PhaseKind kind = PhaseKind::Step;
   int64_t deviceBytes = 0;   // of the rank that holds most, with its context
@@ -75,8 +76,12 @@ struct PhaseInputs {
   int64_t contextBytes = 0; // of a device: context, communicators, libraries
   /// Dtype in which the script loads the model, and that of the checkpoint.
   plan::DType loaded = plan::DType::F32, checkpoint = plan::DType::F32;
-  /// Rank 0 alone reads the weights and sends them to the others
-  /// (fsdp_cpu_ram_efficient_loading).
+  /// How a base is quantised; nothing: it is not. `readsPacked`: its checkpoint
+  /// has the packed tensors.
+  std::optional<plan::WeightFormat> format;
+  bool readsPacked = false;
+  /// Rank 0 sends the weights to the others, and before transformers 5 reads
+  /// them alone (fsdp_cpu_ram_efficient_loading).
   bool rankZeroLoads = false;
   /// The model is made under HfDeepSpeedConfig, so that zero.Init partitions
   /// each parameter as it is made (zero3_init_flag).
@@ -92,6 +97,7 @@ struct PhaseInputs {
   /// stage3_gather_16bit_weights_on_model_save.
   bool gathers16Bit = false;
   std::string transformers = frameworks::Versions().transformers;
+  std::string (*bytesText)(int64_t bytes) = nullptr; // for people; needed
 };
 
 /// In the order of a job. `step` is what the candidate's step holds.

@@ -87,6 +87,9 @@ std::string verdict(Bound bound) {
 }
 
 std::string lineOf(const JobPhase &phase, const PhaseReport &report) {
+  if (phase.hostBytes == 0)
+    return std::string("    ") + toString(phase.kind) + "\n                " +
+           phase.why + "\n";
   std::string line =
       "    " + padRight(toString(phase.kind), 12) +
       padLeft(formatBytes(phase.deviceBytes), 10) + " device" +

@@ -11,6 +11,7 @@
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
+#include "tools/driver/Text/Format.h"
 
 namespace accel {
 
@@ -194,6 +195,13 @@ void reportPhases(const Session &session, const Advice &advice,
   in.contextBytes = session.target ? session.target->contextBytes : 0;
   in.loaded = inputs.loadedDtype();
   in.checkpoint = inputs.model.dtype().value_or(in.loaded);
+  if (const auto &base = inputs.job.quantization) {
+    in.format = base->values.format;
+    // GPTQ and AWQ are packed by programs of their own, ahead of training.
+    in.readsPacked = base->prequantized ||
+                     in.format == plan::WeightFormat::Gptq ||
+                     in.format == plan::WeightFormat::Awq;
+  }
   in.rankZeroLoads = accelerate.cpuRamEfficientLoading.value;
   if (accelerate.deepspeed) {
     in.zeroInit = accelerate.deepspeed->zero3Init.value;
@@ -205,6 +213,7 @@ void reportPhases(const Session &session, const Advice &advice,
   if (neverShards(advice.executor))
     in.saved = SavedState::Replicated;
   in.transformers = session.importing.versions.transformers;
+  in.bytesText = formatBytes;
   const ScriptSettings &script = inputs.job.script;
   in.savesStates = script.savesStates;
   in.evalBatch = script.evalBatch.value;

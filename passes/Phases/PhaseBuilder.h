@@ -1,0 +1,111 @@
+//===- PhaseBuilder.h - The phases of one job -------------------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_PASSES_PHASES_PHASEBUILDER_H
+#define ACCEL_PASSES_PHASES_PHASEBUILDER_H
+
+#include "passes/FrameworkSteps/ParameterDtypes.h"
+#include "passes/Phases/JobPhases.h"
+
+#include <algorithm>
+
+namespace accel {
+
+/// A shard of a checkpoint (save_pretrained's max_shard_size), before and from
+/// transformers 5 on.
+constexpr int64_t oldShardBytes = 5'000'000'000, newShardBytes = 50'000'000'000;
+
+class PhaseBuilder {
+public:
+  PhaseBuilder(const StepModel &model, const Candidate &candidate,
+               const StepPrediction &step, const PhaseInputs &inputs)
+      : model(model), candidate(candidate), step(step), in(inputs),
+        dtypes(candidate) {
+    measure();
+  }
+
+  std::vector<JobPhase> run();
+
+private:
+  bool deepspeed() const {
+    return candidate.executor == FrameworkKind::Deepspeed;
+  }
+  bool fsdp() const {
+    return candidate.executor == FrameworkKind::Fsdp1 ||
+           candidate.executor == FrameworkKind::Fsdp2;
+  }
+  bool replicated() const {
+    return candidate.executor == FrameworkKind::Single ||
+           candidate.executor == FrameworkKind::Ddp;
+  }
+  int64_t ranks() const {
+    return candidate.shards().ranks * candidate.replicas().ranks;
+  }
+  int64_t shards() const {
+    return deepspeed() || fsdp()
+               ? std::max<int64_t>(candidate.shards().ranks, 1)
+               : 1;
+  }
+  int64_t base() const; // a process
+  int64_t fileBytes(int64_t of) const;
+  int64_t shardBytes() const;
+  int64_t largestPiece() const;
+
+  void measure();
+  void add(PhaseKind kind, int64_t device, int64_t host, int64_t others,
+           std::string why, int64_t serial = 0);
+  void move(PhaseKind kind, int64_t storage, int64_t copied);
+
+  void start();
+  void load();
+  void loadFsdp(int64_t whole, int64_t kept);
+  void loadQuantized();
+  void loadZero3(int64_t whole, int64_t file, int64_t kept);
+  bool rankZeroReads() const;
+  int64_t beside() const;
+  int64_t statesOnDevice() const;
+  bool readsWholeStateDict() const;
+  int64_t readAhead() const;
+  std::string besideWhole() const;
+  void steps();
+
+  // Evaluation.cpp
+  struct Evaluated;
+  void eval();
+  void evalKeeps(const Evaluated &e, const KeptLogits &kept,
+                 const std::string &batch);
+  int64_t weightsInEval(int64_t item) const;
+  int64_t gatheredInEval(int64_t item) const;
+
+  // Checkpoints.cpp
+  void save();
+  void saveDeepspeed();
+  void resume();
+  void resumeAdapted();
+  void mergeAdapted();
+  const char *whyNotMerged() const;
+  int64_t savedStates() const;
+  int64_t copiedPartition() const;
+
+  const StepModel &model;
+  const Candidate &candidate;
+  const StepPrediction &step;
+  const PhaseInputs &in;
+  ParameterDtypes dtypes;
+  std::vector<JobPhase> phases;
+  int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
+  int64_t trainedBytes = 0, stateBytes = 0, largestState = 0;
+  int64_t trainedNumel = 0;
+  int64_t largest = 0, largestStored = 0, largestUnit = 0;
+  int64_t expertBytes = 0; // as they are loaded
+  /// Of parameters that accelerate turns into fp32 on the host, before FSDP2
+  /// shards them; in fp32.
+  int64_t upcastBytes = 0;
+  bool quantized = false, adapted = false;
+};
+
+} // namespace accel
+
+#endif // ACCEL_PASSES_PHASES_PHASEBUILDER_H

@@ -1,0 +1,69 @@
+"""What job-phases.test loads, saves and resumes: the 1.2 B parameters of
+llama-3.2-1b in bf16, in bytes beside a process.
+
+  check-loads.py FOLDER
+"""
+import json
+import subprocess
+import sys
+
+folder = sys.argv[1]
+layers, hidden, inner, keys, words = 16, 2048, 8192, 512, 128256
+embedding = words * hidden
+numel = embedding + hidden + layers * (
+    2 * hidden * hidden + 2 * keys * hidden + 3 * inner * hidden + 2 * hidden)
+read = 2 * numel + 2 * embedding  # and the tensor that is converted
+old = "--transformers-version=4.57"
+
+
+def report(config, *arguments):
+    command = ["accel-opt", "plan", f"{folder}/{config}.yaml", "--model",
+               folder, "--seq-len=128", "--dtype=bf16", "--format=json",
+               *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    return json.loads(done.stdout)["phases"]
+
+
+def phases(config, *arguments):
+    """By name, (device, host of a rank, host of a node) beside the start's."""
+    found = report(config, *arguments)
+    return {p["phase"]: tuple(p[key] - found[0][key] for key in
+                              ("device_bytes", "host_bytes",
+                               "node_host_bytes"))
+            for p in found}
+
+
+def check(what, got, expected):
+    assert got == expected, f"{what}: {got}, expected {expected}"
+
+
+def host(what, expected, config, *arguments):
+    check(what, phases(config, *arguments)["load"][1:], expected)
+
+
+host("FSDP2", (4 * numel, 8 * numel), "full")
+host("before the turn", (read, 2 * read), "full",
+     "--accelerate-version=1.12")
+host("rank 0 reads, all turn", (4 * numel, 8 * numel), "full", old)
+host("rank 0 reads", (read, read), "full", old, "--accelerate-version=1.12")
+host("FSDP1", (read, 2 * read), "fsdp1")
+host("FSDP1 before transformers 5", (read, read), "fsdp1", old)
+
+one = phases("one", "--optim=adamw_torch")
+check("load", one["load"][0], 2 * numel)
+check("load of SGD", phases("one", "--optim=sgd")["load"][0], 2 * numel)
+check("resume", one["resume"], (6 * numel, 6 * numel, 6 * numel))
+wide = phases("one", "--optim=adamw_bnb_8bit")["load"][0]
+assert 0 <= wide - 2 * numel < 1 << 20, f"load of 8 bits: {wide}"
+ddp = phases("ddp", "--optim=adamw_torch")
+check("resume of DDP", ddp["resume"][0], ddp["save"][0])
+check("load of DDP", ddp["load"][0], ddp["save"][0] - 4 * numel)
+
+part = 4 * numel // 8
+check("save of ZeRO-3", phases("zero3")["save"][1:], (part, 8 * part))
+
+lora = phases("full", "--lora-r=8")
+check("resume of LoRA", lora["resume"][1:], lora["load"][1:])
+merged = report("full", "--lora-r=8")[-1]
+check("merge", merged["node_host_bytes"], merged["host_bytes"])
+print("to the byte")
