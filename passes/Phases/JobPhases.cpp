@@ -14,6 +14,7 @@ namespace {
 /// on Linux, torch 2.15: 0.74 GiB resident), and what a CUDA context pins.
 constexpr int64_t processBytes = int64_t(775) << 20;
 constexpr int64_t cudaHostBytes = int64_t(1) << 30;
+
 } // namespace
 
 std::vector<JobPhase> PhaseBuilder::run() {
@@ -48,6 +49,7 @@ std::vector<JobPhase> PhaseBuilder::run() {
 int64_t PhaseBuilder::base() const {
   return processBytes + (model.device == "cuda" ? cudaHostBytes : 0);
 }
+
 /// Weights are read into the model file by file, of which one is at hand;
 /// before 4.49 a whole state dict beside an initialised model.
 bool PhaseBuilder::readsWholeStateDict() const {
