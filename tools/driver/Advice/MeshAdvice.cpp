@@ -535,23 +535,26 @@ void compareMeshes(const tune::Space &space, const tune::Point &chosen,
   plan(chosen, best.predicted);
   answer.chosen = best;
   for (size_t m = 0; m < space.meshes.size(); ++m) {
-    std::optional<MeshChoice> fits, small;
+    // What lacks memory is a setting: others of its mesh may fit, and be
+    // slower.
+    std::optional<MeshChoice> fits, lacks;
     for (const tune::Point &point : others[m]) {
       MeshChoice choice{space.meshes[m], {}};
       choice.mesh.accumulation = space.accumulationOf(point);
-      if (plan(point, choice.predicted) && faster(choice, fits))
-        fits = choice;
-      if (choice.predicted.deviceBytes > 0 &&
-          (!small ||
-           choice.predicted.deviceBytes < small->predicted.deviceBytes))
-        small = choice;
+      if (plan(point, choice.predicted)) {
+        if (faster(choice, fits))
+          fits = choice;
+      } else if (choice.predicted.deviceBytes > 0 && faster(choice, best) &&
+                 (!lacks || choice.predicted.deviceBytes <
+                                lacks->predicted.deviceBytes)) {
+        lacks = choice;
+      }
     }
     if (fits && faster(*fits, answer.next))
       answer.next = fits;
-    if (!fits && small && faster(*small, best) &&
-        (!answer.lacking ||
-         small->predicted.deviceBytes < answer.lacking->predicted.deviceBytes))
-      answer.lacking = small;
+    if (lacks && (!answer.lacking || lacks->predicted.deviceBytes <
+                                         answer.lacking->predicted.deviceBytes))
+      answer.lacking = lacks;
     auto crosses = [&](const MeshOption &option) {
       return option.mesh.size("tp") > answer.ranksPerNode;
     };
