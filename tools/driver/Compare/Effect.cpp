@@ -6,6 +6,7 @@
 #include "tools/driver/Compare/Effect.h"
 
 #include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/Mesh.h"
 #include "runtime/plan/ModulePath.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
@@ -214,8 +215,9 @@ void addNumerics(Gathered &into, bool ofA, const plan::Plan &plan) {
   say("elements that are trained", number(static_cast<double>(trained)));
   say("precision", job.precision + (job.lossScaling ? ", loss scaled" : ""));
   say("samples of a step",
-      number(static_cast<double>(job.microBatch * job.accumulation *
-                                 plan.ranks())));
+      number(
+          static_cast<double>(job.microBatch * job.accumulation * plan.ranks() /
+                              plan::Mesh{plan.axes}.ranksPerSample())));
   say("tokens of a sample", number(static_cast<double>(job.sequenceLength)));
   say("optimizer", job.optimizer.name);
   say("gradient norm is clipped at", job.optimizer.maxGradNorm > 0

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Compare/Effect.h"
+#include "tools/driver/Report/Render.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -46,18 +47,10 @@ std::string changed(const FigureChange &row) {
 
 /// "FSDP2 on 8 x h100-sxm-80gb, 2 x 4096 tokens per rank, fits in 79.1 GiB".
 std::string about(const Effect &e) {
-  const plan::Job &job = e.plan.job;
-  std::string text =
-      e.strategy + " on " + std::to_string(e.plan.ranks()) + " x " +
-      (e.plan.target.empty() ? e.plan.device : e.plan.target) + ", " +
-      std::to_string(job.microBatch) +
-      (job.sequenceLength > 0
-           ? " x " + std::to_string(job.sequenceLength) + " tokens"
-           : " samples") +
-      " per rank" +
-      (job.accumulation > 1
-           ? ", accumulated " + std::to_string(job.accumulation) + " times"
-           : "");
+  std::string text = e.strategy + " on " + std::to_string(e.plan.ranks()) +
+                     " x " +
+                     (e.plan.target.empty() ? e.plan.device : e.plan.target) +
+                     ", " + describeBatch(e.plan);
   if (e.fits && e.budgetBytes)
     text += *e.fits ? ", fits in " + formatBytes(*e.budgetBytes)
                     : ", DOES NOT FIT: " +

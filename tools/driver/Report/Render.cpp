@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Render.h"
+#include "runtime/plan/Mesh.h"
 #include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/RenderStages.h"
@@ -77,6 +78,15 @@ tableOf(const std::string &title,
   return out;
 }
 
+/// Ranks of a pipeline compute and wait for different times.
+std::string whoseTime(const PlanReport &report) {
+  if (!report.pipeline)
+    return "";
+  return report.executor == FrameworkKind::AccelRun
+             ? ", of the stage that computes longest"
+             : ", of the rank that holds most";
+}
+
 /// Where the memory is: parts that sum to what is compared with the budget;
 /// then where the time of a step goes.
 std::string tables(const PlanReport &report) {
@@ -98,8 +108,9 @@ std::string tables(const PlanReport &report) {
     out += "    " + padRight("on the drive", 20) +
            padLeft(formatBytes(p.diskBytes), 12) + "\n";
   if (report.hasTime)
-    out +=
-        tableOf("time of a step, " + formatSeconds(p.stepSeconds), timeRows(p));
+    out += tableOf("time of a step, " + formatSeconds(p.stepSeconds) +
+                       whoseTime(report),
+                   timeRows(p));
   return out;
 }
 
@@ -161,6 +172,20 @@ static std::string unitsTable(const plan::Plan &plan) {
   return out;
 }
 
+std::string describeBatch(const plan::Plan &plan) {
+  const plan::Job &job = plan.job;
+  std::string out = std::to_string(job.microBatch);
+  out += job.sequenceLength > 0
+             ? " x " + std::to_string(job.sequenceLength) + " tokens"
+             : " samples";
+  const int64_t sharing = plan::Mesh{plan.axes}.ranksPerSample();
+  out += sharing > 1 ? " per group of " + std::to_string(sharing) + " ranks"
+                     : " per rank";
+  if (job.accumulation > 1)
+    out += ", accumulated " + std::to_string(job.accumulation) + " times";
+  return out;
+}
+
 std::string renderJobLine(const plan::Plan &plan, const PlanReport &report) {
   std::string out = report.title + ", " + formatCount(totalParameters(plan)) +
                     " parameters | " + strategyOf(report) + " on " +
@@ -172,14 +197,7 @@ std::string renderJobLine(const plan::Plan &plan, const PlanReport &report) {
     out += " with linear layers in fp8";
   if (report.reduce != report.compute)
     out += std::string(", reduced in ") + toString(report.reduce);
-  const bool tokens = plan.job.sequenceLength > 0;
-  out += " | " + std::to_string(plan.job.microBatch);
-  out += tokens ? " x " + std::to_string(plan.job.sequenceLength) +
-                      " tokens per rank"
-                : std::string(" samples per rank");
-  if (plan.job.accumulation > 1)
-    out += ", accumulated " + std::to_string(plan.job.accumulation) + " times";
-  return out + "\n";
+  return out + " | " + describeBatch(plan) + "\n";
 }
 
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,

@@ -22,6 +22,10 @@ struct PlanTextOptions {
 std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
                            const PlanTextOptions &options);
 
+/// "2 x 4096 tokens per rank, accumulated 8 times"; where ranks compute a
+/// sample together, per group of them.
+std::string describeBatch(const plan::Plan &plan);
+
 /// What was understood, in a line: the model, the framework, the ranks, the
 /// precision and the batch.
 std::string renderJobLine(const plan::Plan &plan, const PlanReport &report);

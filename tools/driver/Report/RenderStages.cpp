@@ -18,7 +18,7 @@ std::string renderStages(const pipeline::SimulatedStep &step) {
                     std::to_string(p.microBatches) + " micro-batches";
   if (step.simulation.makespan > 0)
     out += ", a bubble of " + formatPercent(step.simulation.bubbleShare()) +
-           " of a rank's time";
+           " of a rank's time in the mean over ranks";
   out += "\n";
   size_t width = 0;
   for (int stage = 0; stage < p.stages; ++stage)
