@@ -192,26 +192,31 @@ void StepLayout::measureTimes() {
         forward -= kind(call).forwardLogitsSeconds;
         backward -= kind(call).backwardLogitsSeconds;
       }
+      if (dispatch > 0) {
+        forward = std::max(forward, v.forwardQueued);
+        backward = std::max(backward, v.backwardQueued);
+      }
+      double forwardHost = dispatch * (v.forwardOps + hooks[c].forward +
+                                       viewDispatch * v.forwardViews);
+      double backwardHost =
+          dispatch * (v.backwardOps + hooks[c].backward + checkpointOps(v) +
+                      viewDispatch * v.backwardViews);
+      if (candidate->compiled) {
+        // Wrappers' hooks run in Python between graphs.
+        forwardHost = target.dispatchSeconds * hooks[c].forward;
+        backwardHost = target.dispatchSeconds * hooks[c].backward;
+      }
       // torch.compile leaves Liger's kernels as they are.
       if (candidate->compiled && !inParts) {
         // One launch starts a graph.
         const double kernel =
             target.dispatchSeconds * (isReplayed(call) ? 0 : kernelDispatch);
         const double graph = startsGraph(call) ? target.dispatchSeconds : 0;
-        forward = std::max(v.compiledForwardSeconds,
-                           graph + kernel * v.compiledForwardKernels);
-        backward = std::max(v.compiledBackwardSeconds,
-                            graph + kernel * v.compiledBackwardKernels);
+        forward = v.compiledForwardSeconds;
+        backward = v.compiledBackwardSeconds;
+        forwardHost += graph + kernel * v.compiledForwardKernels;
+        backwardHost += graph + kernel * v.compiledBackwardKernels;
       }
-      if (dispatch > 0) {
-        forward = std::max(forward, v.forwardQueued);
-        backward = std::max(backward, v.backwardQueued);
-      }
-      const double forwardHost = dispatch * (v.forwardOps + hooks[c].forward +
-                                             viewDispatch * v.forwardViews);
-      const double backwardHost =
-          dispatch * (v.backwardOps + hooks[c].backward + checkpointOps(v) +
-                      viewDispatch * v.backwardViews);
       calls[c].forward = toPicoseconds(std::max(forward, forwardHost));
       calls[c].backward = toPicoseconds(std::max(backward, backwardHost));
       calls[c].forwardExchange = exchangeTime(v.forwardExchangeSeconds, forward,

@@ -358,6 +358,31 @@ TEST(Executors, PartsOfTheLossCostTraffic) {
   EXPECT_NE(verifyCandidate(model, candidate), "");
 }
 
+/// torch.compile leaves wrappers' hooks to Python: short layers wait for them,
+/// compiled or not, and long ones never do.
+TEST(Executors, CompiledUnitsHaveTheirHooks) {
+  const StepModel model = uniformModel(8, {1024, 1024}, 0);
+  Target free = h100();
+  free.dispatchSeconds = 0;
+  auto step = [&](FrameworkKind kind, const Target &machine, double slower) {
+    StepModel scaled = model;
+    for (SegmentVariant &v : scaled.kinds[0].variants) {
+      v.compiledForwardSeconds *= slower;
+      v.compiledBackwardSeconds *= slower;
+    }
+    Candidate candidate = uniformCandidate(scaled, kind);
+    candidate.mesh.resize("dp_shard", 8);
+    candidate.compiled = true;
+    return StepEvaluator(scaled, machine).evaluate(candidate).stepSeconds;
+  };
+  for (FrameworkKind kind : {FrameworkKind::Fsdp1, FrameworkKind::Fsdp2}) {
+    // Half of 100 operators or more of 20 us in each forward and backward.
+    EXPECT_GT(step(kind, h100(), 0.1), 8 * 2 * 0.9e-3);
+    EXPECT_LT(step(kind, free, 0.1), 8 * 0.9e-3);
+    EXPECT_NEAR(step(kind, h100(), 10), step(kind, free, 10), 1e-9);
+  }
+}
+
 /// What the host updates is waited for; the device's own time is the rest.
 TEST(Executors, UpdateOnTheHostIsExposed) {
   const StepModel model = uniformModel(8, {1024, 1024}, 0);
