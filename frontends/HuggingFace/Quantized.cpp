@@ -42,9 +42,6 @@ public:
     // Older files of bitsandbytes name no method.
     const std::string method =
         json.text(within("quant_method")).value_or("bitsandbytes");
-    // Loaded in 16 bits: transformers' Mxfp4Config(dequantize=True).
-    if (method == "mxfp4" && flag("dequantize"))
-      return std::nullopt;
     if (!chooseFormat(method))
       return std::nullopt;
     config.prequantized = true;
@@ -74,6 +71,8 @@ private:
     config.values.format = format->format;
     if (grouped)
       readGroups();
+    else
+      config.dequantizes = flag("dequantize");
     return true;
   }
 

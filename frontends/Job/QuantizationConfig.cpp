@@ -43,7 +43,12 @@ std::string take(const std::string &part, QuantizationConfig &config) {
     config.values.doubleQuant = true;
     return "";
   }
-  if (key == "prepared" && equals == std::string::npos) {
+  const bool packed = config.values.format == plan::WeightFormat::Mxfp4;
+  if (key == "dequantize" && equals == std::string::npos && packed) {
+    config.dequantizes = true;
+    return "";
+  }
+  if (key == "prepared" && equals == std::string::npos && !packed) {
     config.preparedForTraining = true;
     return "";
   }
@@ -77,6 +82,7 @@ std::string take(const std::string &part, QuantizationConfig &config) {
          (four      ? "double_quant, storage=DTYPE, compute=DTYPE and prepared"
           : grouped ? "bits=N, group=N, storage=DTYPE and prepared"
           : eight   ? "threshold=X and prepared"
+          : packed  ? "dequantize alone"
                     : "prepared alone");
 }
 

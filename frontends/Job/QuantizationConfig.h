@@ -33,6 +33,9 @@ struct QuantizationConfig {
   /// The checkpoint has the packed tensors already (a config.json says so);
   /// else each rank loads the wide weights and quantises them.
   bool prequantized = false;
+  /// The packed weights are loaded as 16-bit ones:
+  /// Mxfp4Config(dequantize=True).
+  bool dequantizes = false;
   /// prepare_model_for_kbit_training was called: what is not quantised is fp32.
   bool preparedForTraining = false;
 

@@ -6,13 +6,46 @@
 #include "frontends/Job/QuantizedRefusals.h"
 
 #include "frontends/Accelerate/DeepspeedJson.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 
 namespace accel {
+namespace {
+
+std::string nameOf(const QuantizationConfig &config) {
+  return plan::describe(config.values.format).name;
+}
+
+bool isGrouped(plan::WeightFormat format) {
+  return format == plan::WeightFormat::Gptq ||
+         format == plan::WeightFormat::Awq;
+}
+
+/// Int8Params hold torch.int8, a byte as plan::DType has it.
+std::string packedIn(const plan::Quantization &values) {
+  return values.format == plan::WeightFormat::Int8
+             ? "int8"
+             : plan::toString(values.storageDtype());
+}
+
+constexpr const char *otherFormats =
+    "use DDP, or a 4-bit format of bitsandbytes";
+
+/// fully_shard takes parameters; what a format keeps in buffers stays whole.
+QuantizedRefusal refusalOfBuffers(const std::string &name, bool rankZeroLoads) {
+  if (!rankZeroLoads)
+    return {"a base whose packed weights are buffers (" + name +
+                "), which FSDP2 leaves whole on each rank, is not modelled yet",
+            otherFormats, /*isOurs=*/true};
+  return {"FSDP2 cannot shard a quantised base (" + name +
+              "): its packed weights are buffers, which fully_shard leaves as "
+              "they are, and fsdp_cpu_ram_efficient_loading asks each of them "
+              "for its device_mesh; every rank stops with an AttributeError",
+          otherFormats};
+}
 
 std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
-                                               const std::string &accelerate,
-                                               const std::string &torch) {
-  const std::string name = plan::describe(config.values.format).name;
+                                               const QuantizedUse &use) {
+  const std::string name = nameOf(config);
   const bool four = plan::isFourBit(config.values.format);
   if (config.keepsScalesUnderFsdp2) {
     if (four && plan::itemSize(config.values.storageDtype()) > 1)
@@ -22,40 +55,123 @@ std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
             "), which FSDP2 has where axolotl patches it, are not modelled yet",
         "a 4-bit base is modelled", /*isOurs=*/true};
   }
-  if (!four || config.values.storageDtype() != plan::DType::U8)
+  if (isGrouped(config.values.format))
+    return refusalOfBuffers(name, use.rankZeroLoads);
+  const std::string lost =
+      "FSDP2 cannot shard a quantised base (" + name +
+      "): fully_shard makes DTensors of the packed weights, which lose their "
+      "scales";
+  if (!four)
+    return QuantizedRefusal{lost, otherFormats};
+  if (config.values.storageDtype() != plan::DType::U8)
     return QuantizedRefusal{
-        "FSDP2 cannot shard a quantised base (" + name +
-            "): fully_shard makes DTensors of the packed weights, which lose "
-            "their scales, and layers give wrong results (bitsandbytes issue "
-            "1945, accelerate issue 3874)",
-        four ? "leave bnb_4bit_quant_storage at uint8: each rank keeps the "
-               "weights whole; or use fsdp_version: 1"
-             : "use DDP, or a 4-bit format of bitsandbytes"};
+        lost + ", and layers give wrong results (bitsandbytes issue 1945, "
+               "accelerate issue 3874)",
+        "leave bnb_4bit_quant_storage at uint8: each rank keeps the weights "
+        "whole; or use fsdp_version: 1"};
   const auto needs = [&](const std::string &release, const char *does) {
     return QuantizedRefusal{
         "FSDP2 cannot shard weights that are packed in bytes (" + name + "); " +
             does,
         "use " + release + ", or fsdp_version: 1 with a 16-bit storage dtype"};
   };
-  if (isEarlierRelease(accelerate, "1.14"))
+  if (isEarlierRelease(use.accelerate, "1.14"))
     return needs("accelerate 1.14", "accelerate leaves them out from 1.14 on");
-  if (!torch.empty() && isEarlierRelease(torch, "2.7"))
+  if (!use.torch.empty() && isEarlierRelease(use.torch, "2.7"))
     return needs("torch 2.7",
                  "fully_shard takes ignored_params from torch 2.7 on");
   return std::nullopt;
 }
 
-void noteWholeUnderFsdp2(const QuantizationConfig &config,
-                         const std::string &file, DiagnosticEngine &engine) {
+std::optional<QuantizedRefusal> refusalOfFsdp1(const QuantizationConfig &config,
+                                               const QuantizedUse &use) {
+  const plan::DType storage = config.values.storageDtype();
+  const bool wide = storage != plan::DType::U8 && storage != plan::DType::I32;
+  if (use.loaded ? storage == *use.loaded : wide)
+    return std::nullopt;
+  const std::string name = nameOf(config);
+  const std::string others =
+      use.loaded ? plan::toString(*use.loaded) : "floating-point";
+  return QuantizedRefusal{
+      name + " weights are packed in " + packedIn(config.values) +
+          ", and the others are " + others +
+          "; FSDP1 stops with \"Must flatten tensors with uniform dtype\"",
+      !plan::isFourBit(config.values.format)
+          ? std::string(otherFormats) + " with a storage dtype"
+          : "set bnb_4bit_quant_storage to the model's dtype" +
+                (use.loaded
+                     ? " (--quantize " + name + ",storage=" + others + ")"
+                     : "")};
+}
+
+} // namespace
+
+bool settleQuantization(JobConfig &job,
+                        std::optional<QuantizationConfig> ofModel,
+                        const std::string &file, DiagnosticEngine &engine) {
+  std::optional<QuantizationConfig> &base = job.quantization;
+  const bool packed =
+      ofModel && ofModel->values.format == plan::WeightFormat::Mxfp4;
+  if (!base) {
+    base = std::move(ofModel);
+    // model/model_utils/quantization.py, configure_quantization. No release of
+    // transformers stops there with FSDP's rank-0 loading: 4.55 to 4.57 drop
+    // what the other ranks dequantised, and from 5 on each rank keeps it.
+    // axolotl alone refuses the two together (AxolotlRules.cpp).
+    if (packed && job.script.owner == "LLaMA-Factory")
+      base->dequantizes = true;
+  } else if (base->dequantizes && !packed) {
+    engine.report(diagnosticAt(
+        base->at, base->key, Severity::Error, quantizedBaseCode,
+        "the model has no " + nameOf(*base) + " weights to dequantise",
+        "leave --quantize out", file));
+    return false;
+  }
+  if (base && base->dequantizes)
+    base.reset();
+  return true;
+}
+
+std::optional<QuantizedRefusal>
+refusalOfFormat(const QuantizationConfig &config) {
+  const auto &format = plan::describe(config.values.format);
+  if (!format.notTrained)
+    return std::nullopt;
+  return QuantizedRefusal{
+      nameOf(config) + " cannot be trained through: " + format.notTrained,
+      "load it with quantization_config=Mxfp4Config(dequantize=True), which "
+      "--quantize mxfp4,dequantize says here"};
+}
+
+std::optional<QuantizedRefusal>
+refusalOfWrapper(const QuantizationConfig &config, const QuantizedUse &use) {
+  if (use.strategy == Strategy::Fsdp2)
+    return refusalOfFsdp2(config, use);
+  if (use.strategy == Strategy::Fsdp1)
+    return refusalOfFsdp1(config, use);
+  return std::nullopt;
+}
+
+std::optional<QuantizedRefusal> refusalOf(const QuantizationConfig &config,
+                                          const QuantizedUse &use) {
+  std::optional<QuantizedRefusal> why = refusalOfFormat(config);
+  return why ? why : refusalOfWrapper(config, use);
+}
+
+void noteWholeUnderFsdp2(const QuantizationConfig &config, const Location &at,
+                         const std::string &file, Severity severity,
+                         DiagnosticEngine &engine) {
   if (config.keepsScalesUnderFsdp2)
     return;
-  engine.note("qlora-replicated", file,
-              std::string(plan::describe(config.values.format).name) +
-                  " weights are packed in bytes, which FSDP2's preparation "
-                  "leaves out of the shards: each rank keeps them whole, and "
-                  "gathers the others alone",
-              "fsdp_version: 1 shards them, with bnb_4bit_quant_storage as the "
-              "dtype of the rest");
+  engine.report(diagnosticAt(
+      at, config.key, severity, "qlora-replicated",
+      nameOf(config) +
+          " weights are packed in bytes, which FSDP2's preparation leaves out "
+          "of the shards: each rank keeps them whole, and gathers the others "
+          "alone",
+      "fsdp_version: 1 shards them, with bnb_4bit_quant_storage as the dtype "
+      "of the rest",
+      file));
 }
 
 } // namespace accel

@@ -6,7 +6,7 @@
 #ifndef ACCEL_FRONTENDS_JOB_QUANTIZEDREFUSALS_H
 #define ACCEL_FRONTENDS_JOB_QUANTIZEDREFUSALS_H
 
-#include "frontends/Job/QuantizationConfig.h"
+#include "frontends/Job/JobConfig.h"
 
 namespace accel {
 
@@ -18,19 +18,49 @@ struct QuantizedRefusal {
   bool isOurs = false;       // it works, and is not modelled
 };
 
-/// Why FSDP2 cannot train an adapter on such a base; nothing where it can,
-/// because its preparation leaves the packed weights out of the shards: from
-/// Accelerate 1.14 on fsdp2_prepare_model (accelerate/utils/fsdp_utils.py)
-/// gives those that bitsandbytes packs in bytes to an argument that
-/// fully_shard has since torch 2.7. `torch` is empty where its release is not
-/// known, which is then new enough.
-std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
-                                               const std::string &accelerate,
-                                               const std::string &torch);
+/// The checkpoint's quantization_config counts: what the script says of the
+/// base goes before it, unless that loads its packed weights in 16 bits.
+inline bool readsPackedWeights(const JobConfig &job) {
+  return !job.quantization || job.quantization->dequantizes;
+}
+
+/// Puts the base that is trained into `job`: what the script says of it, else
+/// what the checkpoint holds, and nothing where that is loaded in 16 bits, as
+/// LLaMA-Factory does with MXFP4. False where there is nothing to dequantise,
+/// which is reported.
+bool settleQuantization(JobConfig &job,
+                        std::optional<QuantizationConfig> ofModel,
+                        const std::string &file, DiagnosticEngine &engine);
+
+/// How a job trains an adapter on a quantised base, as far as one is refused.
+struct QuantizedUse {
+  Strategy strategy = Strategy::Other;
+  std::string accelerate, torch;     // releases; no torch: a new one
+  std::optional<plan::DType> loaded; // of what is not packed; nothing: unknown
+  /// Rank 0 sends the others what it loaded (fsdp_cpu_ram_efficient_loading).
+  bool rankZeroLoads = true;
+};
+
+/// Why nothing can be trained through the format.
+std::optional<QuantizedRefusal>
+refusalOfFormat(const QuantizationConfig &config);
+
+/// Why the wrapper cannot train an adapter on such a base. FSDP2 takes 4-bit
+/// weights that it leaves out of the shards: from Accelerate 1.14 on
+/// fsdp2_prepare_model (accelerate/utils/fsdp_utils.py) gives those that
+/// bitsandbytes packs in bytes to an argument that fully_shard has since torch
+/// 2.7. A flat parameter of FSDP1 has one dtype, a floating-point one.
+std::optional<QuantizedRefusal>
+refusalOfWrapper(const QuantizationConfig &config, const QuantizedUse &use);
+
+/// The first of both.
+std::optional<QuantizedRefusal> refusalOf(const QuantizationConfig &config,
+                                          const QuantizedUse &use);
 
 /// Says of a base that FSDP2 takes that each rank keeps it whole.
-void noteWholeUnderFsdp2(const QuantizationConfig &config,
-                         const std::string &file, DiagnosticEngine &engine);
+void noteWholeUnderFsdp2(const QuantizationConfig &config, const Location &at,
+                         const std::string &file, Severity severity,
+                         DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -26,6 +26,8 @@ struct LintOptions {
   std::string model;
   std::string transformersVersion = "5.23.0";
   std::string deepspeedVersion = {}; // empty: not given
+  /// How the script quantises the base, before what files say.
+  std::optional<QuantizationConfig> quantization = {};
 };
 
 /// Reports on a file that `loadConfig` has read (also where that found errors).
@@ -36,6 +38,11 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
 /// and what its ranks do, which a plan of it does not show.
 void lintMesh(const std::string &path, const LoadedConfig &loaded,
               const LintOptions &options, DiagnosticEngine &engine);
+
+/// Reports a quantised base of the job or of its model that nothing trains
+/// through, or that the job's FSDP refuses.
+void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
+                       const LintOptions &options, DiagnosticEngine &engine);
 
 /// The file that `accelerate launch` takes when it gets no --config_file
 /// ($HF_HOME/accelerate/default_config.yaml); empty if no home is known.

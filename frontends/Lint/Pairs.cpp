@@ -177,7 +177,6 @@ bool gathersExperts(const Subject &s) {
                      });
 }
 
-bool quantizedFsdp2(const Subject &s) { return s.isFsdp2() && isQuantized(s); }
 bool quantizedOffload(const Subject &s) {
   return s.isFsdp() && !s.isFsdp2() && isQuantized(s) &&
          *s.config->offloadParams;
@@ -287,27 +286,6 @@ const PairRule rules[] = {
      "trained in them drifts apart between ranks (accel-run reduces them)",
      "freeze them, or reduce their gradients in the script",
      "torch/distributed/fsdp/_fully_shard: ignored_params get no hooks"},
-    {"qlora-fsdp2",
-     Severity::Warning,
-     {{1, 6}, {1, 14}},
-     {},
-     quantizedFsdp2,
-     versionKey,
-     "weights of bitsandbytes are not sharded by FSDP2: preparing such a model "
-     "stops",
-     "write fsdp_version: 1, or use accelerate 1.14",
-     "accelerate#3874, PR 3987"},
-    {"qlora-replicated",
-     Severity::Warning,
-     {{1, 14}},
-     {},
-     quantizedFsdp2,
-     versionKey,
-     "weights that bitsandbytes packs in uint8, its default, are left out of "
-     "FSDP2's shards: each rank keeps them whole",
-     "write fsdp_version: 1, with bnb_4bit_quant_storage as the dtype of the "
-     "rest",
-     "accelerate PR 3987, fsdp2_prepare_model"},
     {"offload-clipping",
      Severity::Warning,
      {{1, 6}, {1, 7}},

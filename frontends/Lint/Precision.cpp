@@ -38,13 +38,6 @@ std::string unitName(const std::string &fqn) {
 void checkDtypes(const Subject &subject) {
   const ModuleTree &tree = *subject.tree;
   Field place = subject.in("fsdp_config", "fsdp_version");
-  if (!tree.quantization.empty() && tree.quantization.starts_with("bitsandb"))
-    subject.report(
-        Severity::Warning, "mixed-dtypes", place,
-        "the weights are quantized (" + printable(tree.quantization) +
-            "): FSDP1 flattens a unit only if bnb_4bit_quant_storage "
-            "is the dtype of its other parameters",
-        "set bnb_4bit_quant_storage to the dtype of config.json");
   for (const auto &[name, parameters] : unitsOf(subject))
     for (int p : parameters) {
       const TreeParameter &a =

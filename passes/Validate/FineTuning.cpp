@@ -396,8 +396,10 @@ private:
     if (!run.quantization)
       return "the quantisation '" + format + "': " + problem;
     if (run.executor == FrameworkKind::Fsdp2)
-      if (const auto why = refusalOfFsdp2(
-              *run.quantization, run.accelerateVersion, run.torchVersion))
+      if (const auto why = refusalOfWrapper(
+              *run.quantization, {.strategy = Strategy::Fsdp2,
+                                  .accelerate = run.accelerateVersion,
+                                  .torch = run.torchVersion}))
         return why->message;
     if (flat && gptq && !viewed)
       return "GPTQ's int32 weights cannot be flattened with 16-bit ones by "

@@ -20,6 +20,31 @@
 using namespace accel;
 using namespace accel::convert;
 
+/// Reports a base that FSDP2 refuses, where the file is one to convert.
+static void checkQuantized(const QuantizationConfig &base,
+                           const std::string &file, const std::string &version,
+                           DiagnosticEngine &engine) {
+  LoadOptions reading;
+  reading.accelerate.version = version;
+  reading.accelerate.forPlanning = reading.checkFiles = false;
+  reading.modelRequired = false;
+  DiagnosticEngine silent; // the conversion says what is wrong with the file
+  const LoadedConfig loaded = loadConfig(file, reading, silent);
+  QuantizedUse use{.strategy = Strategy::Fsdp2, .accelerate = version};
+  if (loaded.job) {
+    const AccelerateConfig &config = loaded.job->accelerate;
+    if (*config.strategy == Strategy::Single ||
+        *config.strategy == Strategy::Ddp)
+      return;
+    use.rankZeroLoads = *config.cpuRamEfficientLoading;
+  }
+  if (const auto why = refusalOf(base, use))
+    engine.error(why->isOurs ? notSupportedCode : quantizedBaseCode, file,
+                 why->message, why->hint);
+  else
+    noteWholeUnderFsdp2(base, {}, file, Severity::Note, engine);
+}
+
 int accel::convertCommand(int argc, char **argv) {
   ConvertOptions options;
   std::string output, model;
@@ -68,13 +93,9 @@ int accel::convertCommand(int argc, char **argv) {
   std::error_code failed;
   if (!model.empty() && !quantization)
     huggingface::readQuantizationFile(model, quantization, engine);
-  if (quantization && options.to == convert::Executor::Fsdp2) {
-    if (std::optional<QuantizedRefusal> why =
-            refusalOfFsdp2(*quantization, options.version, ""))
-      engine.error(quantizedBaseCode, file, why->message, why->hint);
-    else
-      noteWholeUnderFsdp2(*quantization, file, engine);
-  }
+  if (quantization && !quantization->dequantizes &&
+      options.to == convert::Executor::Fsdp2)
+    checkQuantized(*quantization, file, options.version, engine);
   const bool readable = !engine.hasErrors();
   if (readable && !yaml::readWholeFile(file, yaml::Limits().bytes, text, error))
     yaml::parseFile(file, engine); // reports it

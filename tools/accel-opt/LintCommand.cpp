@@ -6,6 +6,7 @@
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Emit/LintFiles.h"
 #include "tools/driver/Html/Html.h"
+#include "tools/driver/Options/QuantizationOption.h"
 #include "tools/driver/Report/RenderLint.h"
 #include "tools/options/Arguments.h"
 
@@ -25,6 +26,8 @@ static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                    "judge as this version of accelerate (default 1.15.0)");
   arguments.option("--model", job.checks.model, textValue("DIR|NAME"),
                    "transformers model (config.json) that the file is for");
+  arguments.option("--quantize", job.checks.quantization, quantizationValue(),
+                   "how the script quantises the base, as of plan");
   arguments.option("--torch-version", torch, textValue("V"),
                    "judge with this version of torch (default: a job's "
                    "torch_version, else 2.15.0)");

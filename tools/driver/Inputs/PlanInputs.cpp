@@ -12,6 +12,7 @@
 #include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/HuggingFace/Safetensors.h"
+#include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 #include "frontends/TorchExport/Describe.h"
 #include "passes/Frameworks/ExecutorOf.h"
@@ -144,6 +145,7 @@ private:
     }
     if (known) {
       inputs.model = known->model;
+      inputs.job.quantization = known->job.quantization;
       inputs.adapter = known->adapter;
       inputs.adapterWeights = known->adapterWeights;
       inputs.held = known->held;
@@ -201,10 +203,10 @@ private:
     if (cached) // the folder is named by its commit
       inputs.modelName = fs::path(named).filename().string();
     inputs.training.modelPath = folder.string();
-    if (!inputs.job.quantization)
-      huggingface::readQuantizationFile(config.string(),
-                                        inputs.job.quantization, engine);
-    return takeModel(std::move(*model), given);
+    std::optional<QuantizationConfig> packed;
+    if (readsPackedWeights(job()))
+      huggingface::readQuantizationFile(config.string(), packed, engine);
+    return takeModel(std::move(*model), std::move(packed), given);
   }
 
   /// A model that is not on this machine, by what is published of it.
@@ -220,15 +222,20 @@ private:
     if (!model)
       return false;
     inputs.modelName = fs::path(published.name).filename().string();
-    if (!inputs.job.quantization)
-      huggingface::readQuantization(published.config, file,
-                                    inputs.job.quantization, engine);
-    return takeModel(std::move(*model), given);
+    std::optional<QuantizationConfig> packed;
+    if (readsPackedWeights(job()))
+      huggingface::readQuantization(published.config, file, packed, engine);
+    return takeModel(std::move(*model), std::move(packed), given);
   }
 
   /// A config.json whose name is known, and its folder where it has one; then
   /// what stands beside it.
-  bool takeModel(huggingface::ModelConfig model, const std::string &given) {
+  bool takeModel(huggingface::ModelConfig model,
+                 std::optional<QuantizationConfig> packed,
+                 const std::string &given) {
+    if (!settleQuantization(inputs.job, std::move(packed), options.config,
+                            engine))
+      return false;
     if (const auto &coefficient = job().script.balancing; *coefficient)
       huggingface::setBalancing(model, **coefficient);
     inputs.model = Model(std::move(model));

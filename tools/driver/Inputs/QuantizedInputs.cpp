@@ -16,19 +16,11 @@ public:
   Checker(const PlanInputs &inputs, const PlanOptions &options,
           DiagnosticEngine &engine)
       : inputs(inputs), options(options), engine(engine),
-        config(*inputs.job.quantization), values(config.values),
-        format(plan::describe(values.format)) {}
+        config(*inputs.job.quantization) {}
 
   bool run() {
-    if (format.notTrained)
-      return refuse(quantizedBaseCode,
-                    name() + " cannot be trained through: " + format.notTrained,
-                    config.prequantized
-                        ? "write \"dequantize\": true into "
-                          "quantization_config, as "
-                          "Mxfp4Config(dequantize=True) says it"
-                        : "load it with Mxfp4Config(dequantize=True), and "
-                          "leave --quantize out");
+    if (const auto why = refusalOfFormat(config))
+      return refuse(*why);
     if (!inputs.adapter)
       return refuse(quantizedBaseCode,
                     "the weights are quantised (" + name() +
@@ -44,9 +36,9 @@ public:
           inputs.job.isJob ? "plan an accelerate YAML for what the libraries do"
                            : "leave --executor out");
     case FrameworkKind::Fsdp2:
-      return checkShards();
+      return checkWrapper(Strategy::Fsdp2);
     case FrameworkKind::Fsdp1:
-      return checkFlat();
+      return checkWrapper(Strategy::Fsdp1);
     case FrameworkKind::Deepspeed:
     case FrameworkKind::Ddp:
     case FrameworkKind::Single:
@@ -57,38 +49,22 @@ public:
   }
 
 private:
-  std::string name() const { return format.name; }
+  std::string name() const { return plan::describe(config.values.format).name; }
 
-  bool checkShards() {
-    if (std::optional<QuantizedRefusal> why =
-            refusalOfFsdp2(config, inputs.job.accelerate.version,
-                           options.torchVersion.value_or("")))
-      return refuse(why->isOurs ? notSupportedCode : quantizedBaseCode,
-                    why->message, why->hint);
+  bool checkWrapper(Strategy strategy) {
+    const AccelerateConfig &accelerate = inputs.job.accelerate;
+    if (const auto why = refusalOfWrapper(
+            config, {.strategy = strategy,
+                     .accelerate = accelerate.version,
+                     .torch = options.torchVersion.value_or(""),
+                     .loaded = inputs.loadedDtype(),
+                     .rankZeroLoads = *accelerate.cpuRamEfficientLoading}))
+      return refuse(*why);
     if (!checkEmitted())
       return false;
-    noteWholeUnderFsdp2(config, options.config, engine);
+    if (strategy == Strategy::Fsdp2)
+      noteWholeUnderFsdp2(config, {}, options.config, Severity::Note, engine);
     return true;
-  }
-
-  /// A flat parameter has one dtype, a floating-point one.
-  bool checkFlat() {
-    const plan::DType loaded = inputs.loadedDtype();
-    if (values.storageDtype() == loaded)
-      return checkEmitted();
-    const std::string wide = plan::toString(loaded);
-    return refuse(
-        quantizedBaseCode,
-        name() + " weights are packed in " +
-            plan::toString(values.storageDtype()) + ", and the others are " +
-            wide +
-            "; FSDP1 stops with \"Must flatten tensors with uniform "
-            "dtype\"",
-        plan::isFourBit(values.format)
-            ? "set bnb_4bit_quant_storage to the model's dtype (--quantize " +
-                  name() + ",storage=" + wide + ")"
-            : "use DDP, or a 4-bit format of bitsandbytes with a storage "
-              "dtype");
   }
 
   bool checkEmitted() {
@@ -104,6 +80,11 @@ private:
     return true;
   }
 
+  bool refuse(const QuantizedRefusal &why) {
+    return refuse(why.isOurs ? notSupportedCode : quantizedBaseCode,
+                  why.message, why.hint);
+  }
+
   bool refuse(const char *code, std::string message, std::string hint) {
     Diagnostic d = diagnosticAt(config, Severity::Error, code,
                                 std::move(message), std::move(hint));
@@ -117,8 +98,6 @@ private:
   const PlanOptions &options;
   DiagnosticEngine &engine;
   const QuantizationConfig &config;
-  const plan::Quantization &values;
-  const plan::WeightFormatDescription &format;
 };
 
 } // namespace

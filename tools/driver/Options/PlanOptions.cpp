@@ -152,7 +152,8 @@ void addModelOptions(Arguments &a, PlanOptions &o) {
       .saidByModule();
   a.option("--quantize", o.quantization, quantizationValue(),
            "how the frozen base is quantised: nf4, fp4, int8, gptq or awq, and "
-           "what the script says more: nf4,double_quant,storage=bf16")
+           "what the script says more: nf4,double_quant,storage=bf16; "
+           "mxfp4,dequantize loads MXFP4 in 16 bits")
       .saidByModule();
   a.option("--dtype", o.loadDtype, loadDtypeValue(),
            "in which the script loads the model (default: the checkpoint's)")

@@ -1,0 +1,78 @@
+//===- Quantized.cpp - Who refuses the job's quantised base ---------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "frontends/HuggingFace/Quantized.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/HuggingFace/PublishedModels.h"
+#include "frontends/Job/QuantizedRefusals.h"
+#include "frontends/Lint/Lint.h"
+
+namespace accel {
+
+namespace {
+
+/// What the checkpoint holds. What is wrong with its config.json is said where
+/// the model is read.
+std::optional<QuantizationConfig> packedWeights(const std::string &model) {
+  std::optional<QuantizationConfig> packed;
+  DiagnosticEngine silent;
+  const std::string folder = huggingface::modelFolder(model);
+  if (!folder.empty())
+    huggingface::readQuantizationFile(folder, packed, silent);
+  else if (const auto published = huggingface::publishedModel(model))
+    huggingface::readQuantization(
+        published->config, published->name + "/config.json", packed, silent);
+  return packed;
+}
+
+std::optional<plan::DType> checkpointDtype(const std::string &model) {
+  DiagnosticEngine silent;
+  const auto tree = huggingface::moduleTreeNamed(model, {}, silent);
+  if (!tree || tree->parameters.empty())
+    return std::nullopt;
+  return tree->parameters.front().dtype;
+}
+
+} // namespace
+
+void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
+                       const LintOptions &options, DiagnosticEngine &engine) {
+  if (!loaded.job)
+    return;
+  JobConfig job = *loaded.job;
+  if (options.quantization)
+    job.quantization = options.quantization;
+  const std::string model = options.model.empty() ? *job.model : options.model;
+  const bool named = !model.empty() && !model.ends_with(".pt2");
+  const bool reads = named && readsPackedWeights(job);
+  if (!settleQuantization(job, reads ? packedWeights(model) : std::nullopt,
+                          path, engine) ||
+      !job.quantization)
+    return;
+  const QuantizationConfig &base = *job.quantization;
+  const AccelerateConfig &accelerate = job.accelerate;
+  QuantizedUse use{.strategy = *accelerate.strategy,
+                   .accelerate = accelerate.version,
+                   .torch = options.torchVersion,
+                   .loaded = *job.loadDtype,
+                   .rankZeroLoads = *accelerate.cpuRamEfficientLoading};
+  if (accelerate.assumed.fsdpVersion) // which FSDP is not known
+    use.strategy = Strategy::Other;
+  if (use.strategy == Strategy::Fsdp1 && !use.loaded && named)
+    use.loaded = checkpointDtype(model);
+  if (const auto why = refusalOf(base, use)) {
+    if (!why->isOurs) // it trains, and is not modelled
+      engine.report(diagnosticAt(base.at, base.key, Severity::Error,
+                                 quantizedBaseCode, why->message, why->hint,
+                                 path));
+    return;
+  }
+  if (use.strategy == Strategy::Fsdp2)
+    noteWholeUnderFsdp2(base, base.at, path, Severity::Warning, engine);
+}
+
+} // namespace accel
