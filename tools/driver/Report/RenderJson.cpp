@@ -208,7 +208,8 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
                       {"tokens_per_s_per_device", p.tokensPerSecondPerDevice},
                       {"mfu", report.mfu ? Json(*report.mfu) : Json()}};
       if (report.advice && !report.advice->model->fp8.empty())
-        root["time"]["fp8"] = fp8Json(*report.advice->model);
+        root["time"]["fp8"] =
+            fp8Json(*report.advice->model, report.advice->candidate);
     } else {
       root["time"] = nullptr;
     }

@@ -181,8 +181,7 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
              formatSeconds(report.likelySeconds->first) + " to " +
              formatSeconds(report.likelySeconds->second) + " a step\n";
     if (report.advice)
-      out +=
-          renderFp8(*report.advice->model, report.advice->candidate.compiled);
+      out += renderFp8(*report.advice->model, report.advice->candidate);
   } else {
     out += "  speed  no target given, so no time is predicted (--target)\n";
   }
