@@ -26,6 +26,7 @@ public:
     checkAttention();
     checkModelKernels();
     checkReentrant();
+    checkConfidence();
     checkWaits();
     checkReleases();
     checkVersions();
@@ -163,6 +164,15 @@ private:
       report(Severity::Warning, "ignored-key", {}, "",
              "--reentrant has no effect: the script recomputes nothing",
              "pass --gradient-checkpointing too, or leave it out");
+  }
+
+  void checkConfidence() {
+    if (options.confidence && inputs.targetName.empty() &&
+        !options.memoryBudgetBytes)
+      report(Severity::Warning, "ignored-key", {}, "",
+             "--confidence has no effect: nothing says what memory the job has "
+             "to fit into",
+             "pass --target or --memory-budget too");
   }
 
   void checkWaits() {
