@@ -29,6 +29,12 @@ std::optional<QuantizationConfig> packedWeights(const std::string &model) {
   return packed;
 }
 
+bool isKnown(const std::string &model) {
+  return !model.empty() && !model.ends_with(".pt2") &&
+         (!huggingface::modelFolder(model).empty() ||
+          huggingface::publishedModel(model));
+}
+
 std::optional<plan::DType> checkpointDtype(const std::string &model) {
   DiagnosticEngine silent;
   const auto tree = huggingface::moduleTreeNamed(model, {}, silent);
@@ -47,7 +53,9 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
   if (options.quantization)
     job.quantization = options.quantization;
   const std::string model = options.model.empty() ? *job.model : options.model;
-  const bool named = !model.empty() && !model.ends_with(".pt2");
+  const bool named = isKnown(model);
+  if (!named && job.quantization && job.quantization->dequantizes)
+    return; // what is packed is not known
   const bool reads = named && readsPackedWeights(job);
   if (!settleQuantization(job, reads ? packedWeights(model) : std::nullopt,
                           path, engine) ||
