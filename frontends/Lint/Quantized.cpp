@@ -68,7 +68,8 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
                    .torch = options.torchVersion,
                    .loaded = *job.loadDtype,
                    .rankZeroLoads = *accelerate.cpuRamEfficientLoading};
-  if (accelerate.assumed.fsdpVersion) // which FSDP is not known
+  // A job.yaml is accel-run's, whose FSDP is its own.
+  if (job.isJob || accelerate.assumed.fsdpVersion)
     use.strategy = Strategy::Other;
   if (use.strategy == Strategy::Fsdp1 && !use.loaded && named)
     use.loaded = checkpointDtype(model);
