@@ -22,7 +22,6 @@
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/DdpInputs.h"
 #include "tools/driver/Inputs/DeepspeedInputs.h"
-#include "tools/driver/Inputs/EditFiles.h"
 #include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Inputs/LoopInputs.h"
@@ -31,6 +30,7 @@
 #include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Inputs/OpenSizes.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
+#include "tools/driver/Inputs/PrecisionInputs.h"
 #include "tools/driver/Inputs/TowerInputs.h"
 
 #include <algorithm>
@@ -98,7 +98,7 @@ public:
     readAllocator();
     fillTraining();
     if (options.tunePrecision)
-      readPrecisions();
+      readPrecisions(inputs, options, engine);
     if (engine.hasErrors())
       return std::nullopt;
     return std::move(inputs);
@@ -461,56 +461,6 @@ private:
       return;
     }
     t.accumulation = *options.globalBatch / each;
-  }
-
-  /// The accelerate file read again with each other mixed_precision.
-  void readPrecisions() {
-    const AccelerateConfig &a = job().accelerate;
-    if (job().script.trainer != TrainerKind::None) {
-      report(Severity::Note, "precision-fixed", a.mixedPrecision.at,
-             a.mixedPrecision.key,
-             "the precision that a script asks for is not searched",
-             "change bf16 in its arguments");
-      return;
-    }
-    if ((job().isJob && a.file == job().file) || job().precision.written()) {
-      report(Severity::Note, "precision-fixed", job().precision.at,
-             job().precision.key,
-             "the precision of a job with keys of its own is not searched",
-             "put the accelerate keys into a file of their own");
-      return;
-    }
-    if (a.deepspeed && !a.deepspeed->configFile->empty()) {
-      const auto &file = a.deepspeed->configFile;
-      report(Severity::Note, "precision-fixed", file.at, file.key,
-             "the precision is that of DeepSpeed's file, and is not searched",
-             "change bf16 and fp16 there");
-      return;
-    }
-    FileEditor editor(options.texts);
-    const std::string &key = a.mixedPrecision.key;
-    for (MixedPrecision other : {MixedPrecision::No, MixedPrecision::Bf16}) {
-      if (other == a.mixedPrecision.value)
-        continue;
-      const std::string value = toString(other);
-      if (!editor.set({key, value, a.file}))
-        continue;
-      DiagnosticEngine ignored;
-      AccelerateOptions read;
-      read.version = options.accelerateVersion;
-      if (inputs.torchVersion)
-        read.torchVersion = *inputs.torchVersion;
-      read.deepspeedVersion = options.script.versions.deepspeed;
-      read.texts = editor.texts();
-      auto config = parseAccelerate(a.file, read, ignored);
-      if (!config || ignored.hasErrors())
-        continue;
-      JobConfig changed = job();
-      changed.precision = config->precision;
-      changed.accelerate = std::move(*config);
-      changed.accelerate.numMachines = job().accelerate.numMachines;
-      inputs.precisions.push_back({value, std::move(changed)});
-    }
   }
 
   /// The executor that the options name, or the one that would run the file.
