@@ -91,7 +91,7 @@ std::optional<QuantizedRefusal> refusalOfFsdp1(const QuantizationConfig &config,
     return std::nullopt;
   const std::string name = nameOf(config);
   const std::string others =
-      use.loaded ? plan::toString(*use.loaded) : "floating-point";
+      use.loaded ? plan::toString(*use.loaded) : "floating point";
   return QuantizedRefusal{
       name + " weights are packed in " + packedIn(config.values) +
           ", and the others are " + others +

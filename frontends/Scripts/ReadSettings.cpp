@@ -263,7 +263,7 @@ void SettingsReader::addEffective(std::vector<EffectiveValue> &table) const {
   for (EffectiveValue &row : table)
     if (row.key == "mixed_precision" && !replacedPrecision.empty()) {
       row.asked = replacedPrecision;
-      row.why = settings.owner + " replaces it";
+      row.why = std::string(toString(recipe.reader())) + " replaces it";
     }
   table.insert(table.end(), rows.begin(), rows.end());
 }
