@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t processBytes = int64_t(775) << 20;
 constexpr int64_t cudaHostBytes = int64_t(1) << 30;
 
+/// Of 4 bits each, with a scale of a byte for 32 of them.
+int64_t mxfp4Bytes(int64_t numel) { return numel / 2 + numel / 32; }
+
 } // namespace
 
 std::vector<JobPhase> PhaseBuilder::run() {
@@ -73,12 +76,14 @@ void PhaseBuilder::measure() {
     const int64_t held =
         parameter.quantized() ? packed : numel * plan::itemSize(in.loaded);
     loadedBytes += held + parameter.replicatedBytes;
-    checkpointBytes += parameter.quantized()
-                           ? held + parameter.replicatedBytes
+    const bool experts = parameter.shape.size() == 3;
+    checkpointBytes += parameter.quantized() ? held + parameter.replicatedBytes
+                       : experts && in.dequantizesExperts
+                           ? mxfp4Bytes(numel)
                            : numel * plan::itemSize(in.checkpoint);
     largest = std::max(largest, numel * plan::itemSize(in.loaded));
     // Mixtral's and Qwen3's checkpoints have each expert by itself.
-    if (parameter.shape.size() == 3)
+    if (experts)
       expertBytes += numel * plan::itemSize(in.loaded);
     quantized |= parameter.quantized();
     const int64_t stored =

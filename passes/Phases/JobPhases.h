@@ -80,6 +80,8 @@ struct PhaseInputs {
   /// has the packed tensors.
   std::optional<plan::WeightFormat> format;
   bool readsPacked = false;
+  /// Experts of an MXFP4 checkpoint are dequantised as they are read.
+  bool dequantizesExperts = false;
   /// Rank 0 sends the weights to the others, and before transformers 5 reads
   /// them alone (fsdp_cpu_ram_efficient_loading).
   bool rankZeroLoads = false;

@@ -146,6 +146,7 @@ private:
     if (known) {
       inputs.model = known->model;
       inputs.job.quantization = known->job.quantization;
+      inputs.dequantizesExperts = known->dequantizesExperts;
       inputs.adapter = known->adapter;
       inputs.adapterWeights = known->adapterWeights;
       inputs.held = known->held;
@@ -233,9 +234,12 @@ private:
   bool takeModel(huggingface::ModelConfig model,
                  std::optional<QuantizationConfig> packed,
                  const std::string &given) {
+    const bool narrow =
+        packed && packed->values.format == plan::WeightFormat::Mxfp4;
     if (!settleQuantization(inputs.job, std::move(packed), options.config,
                             engine))
       return false;
+    inputs.dequantizesExperts = narrow && !inputs.job.quantization;
     if (const auto &coefficient = job().script.balancing; *coefficient)
       huggingface::setBalancing(model, **coefficient);
     inputs.model = Model(std::move(model));

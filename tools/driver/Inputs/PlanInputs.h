@@ -32,7 +32,9 @@ struct PlanInputs {
   }
   std::optional<huggingface::Images> images; // of a sample
   std::optional<AdapterConfig> adapter;
-  std::string adapterWeights;         // a file; empty: it starts fresh
+  std::string adapterWeights; // a file; empty: it starts fresh
+  /// The model's experts are packed in its files (MXFP4), and dequantised.
+  bool dequantizesExperts = false;
   huggingface::BaseModelWeights held; // of the model, by its weights
   plan::Job training;
   std::string modelName;

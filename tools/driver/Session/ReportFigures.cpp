@@ -202,6 +202,7 @@ void reportPhases(const Session &session, const Advice &advice,
                      in.format == plan::WeightFormat::Gptq ||
                      in.format == plan::WeightFormat::Awq;
   }
+  in.dequantizesExperts = inputs.dequantizesExperts;
   in.rankZeroLoads = accelerate.cpuRamEfficientLoading.value;
   if (accelerate.deepspeed) {
     in.zeroInit = accelerate.deepspeed->zero3Init.value;
