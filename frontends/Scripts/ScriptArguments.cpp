@@ -435,6 +435,23 @@ void Recipe::reportUnknown() {
     std::string name = one.name;
     name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
     std::replace(name.begin(), name.end(), '-', '_');
+    // hparams/parser.py reads them with USE_MCA=1, for Megatron's models.
+    if (whose == Reader::LlamaFactory && planning() &&
+        name.ends_with("_model_parallel_size")) {
+      Diagnostic d;
+      d.severity = Severity::Error;
+      d.code = notSupportedCode;
+      d.file = one.file;
+      d.key = one.name;
+      d.message = "'" + printable(one.name) +
+                  "' is read where USE_MCA=1 has LLaMA-Factory train by "
+                  "mcore_adapter on Megatron-Core, which is not modelled";
+      d.hint = "plan a megatron_lm_config of Accelerate, or leave the keys of "
+               "Megatron out";
+      d.setRange(one.at);
+      engine.report(std::move(d));
+      return;
+    }
     const std::string hint = didYouMean(name, known);
     if (hint.empty()) {
       byFile[one.file].push_back(&one);

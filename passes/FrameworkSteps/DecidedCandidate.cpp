@@ -12,6 +12,7 @@
 #include "passes/Pipeline/JobAttr.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -90,7 +91,8 @@ public:
     candidate.accelerateVersion = versions.accelerate;
     readUnits();
     readPrecision();
-    readCalls(job, graph);
+    if (failed(readCalls(job, graph)))
+      return failure();
     readFramework(job);
     return candidate;
   }
@@ -196,15 +198,32 @@ private:
     candidate.dtypes.gathersAsStored = scriptOf(module).autocastAlone;
   }
 
-  void readCalls(sharding::JobOp job, sharding::GraphOp graph) {
+  /// The model may have calls that the module's functions, of signatures alone,
+  /// are not read for: masks and the like, which kernels make once
+  /// (passes/Kernels/EagerForm.h).
+  LogicalResult readCalls(sharding::JobOp job, sharding::GraphOp graph) {
     auto usual = job.getCheckpointAttr();
     const bool asked =
         job.getOffloadAttr() && job.getOffloadAttr().getActivations();
     candidate.offloadSaved =
         asked && framework.kind() == FrameworkKind::AccelRun;
     const bool offload = asked && !candidate.offloadSaved;
-    size_t c = 0;
-    for (auto call : graph.getBody().getOps<sharding::CallOp>()) {
+    const auto calls =
+        llvm::to_vector(graph.getBody().getOps<sharding::CallOp>());
+    llvm::StringSet<> callees;
+    for (sharding::CallOp call : calls)
+      callees.insert(call.getCallee());
+    const bool whole = calls.size() == model.calls.size();
+    auto next = calls.begin();
+    for (const StepCall &of : model.calls) {
+      if (!whole && !callees.contains(model.kinds[of.kind].name)) {
+        candidate.variants.push_back(0);
+        candidate.offloadActivations.push_back(false);
+        continue;
+      }
+      if (next == calls.end())
+        return job.emitError("the step model has calls that the job has not");
+      sharding::CallOp call = *next++;
       auto how = call.getCheckpointAttr();
       const sharding::CheckpointMode mode =
           how     ? how.getMode()
@@ -213,15 +232,16 @@ private:
       StringRef name = mode == sharding::CheckpointMode::None   ? "none"
                        : mode == sharding::CheckpointMode::Full ? "full"
                                                                 : "pointwise";
-      candidate.variants.push_back(
-          variantNamed(model.kinds[model.calls[c].kind], name));
+      candidate.variants.push_back(variantNamed(model.kinds[of.kind], name));
       candidate.offloadActivations.push_back(name == "full" && offload);
       // The functions of accel-run hold the chunks themselves.
       if (auto loss = call->getAttrOfType<sharding::LossAttr>(lossAttr);
           loss && framework.eager())
         candidate.lossChunks = loss.getChunks();
-      ++c;
     }
+    if (next != calls.end())
+      return job.emitError("the job has calls that the step model has not");
+    return success();
   }
 
   void readFramework(sharding::JobOp job) {

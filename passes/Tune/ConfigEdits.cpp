@@ -8,6 +8,8 @@
 #include "passes/Tune/ScriptLines.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace accel::tune {
 namespace {
@@ -106,12 +108,17 @@ std::string ConfigEditor::describeCheckpoint(const Point &point) const {
     text = "norms and pointwise operators recomputed";
   else if (!name.empty())
     text = name + " in every layer";
-  else
+  else {
+    // Layers of all kinds together, those that keep least first.
+    std::map<std::pair<size_t, std::string>, int, std::greater<>> layers;
     for (const LayerGroup &group : space.groups)
-      for (size_t v = group.names.size(); group.layer && v-- > 0;)
+      for (size_t v = 0; group.layer && v < group.names.size(); ++v)
         if (int n = point.counts[group.offset + v])
-          text += (text.empty() ? "activation checkpointing: " : ", ") +
-                  group.names[v] + " in " + std::to_string(n);
+          layers[{v, group.names[v]}] += n;
+    for (const auto &[way, n] : layers)
+      text += (text.empty() ? "activation checkpointing: " : ", ") +
+              way.second + " in " + std::to_string(n);
+  }
   if (name.empty())
     text += " of " + count(static_cast<int64_t>(space.layers.size()), "layer");
   for (const LayerGroup &group : space.groups)

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace accel::tune {
 namespace {
@@ -31,7 +32,9 @@ public:
     std::vector<int> values = space.values(knob, from);
     const bool few = (knob == Knob::Mesh && space.mesh(from).whole()) ||
                      knob == Knob::Optimizer;
-    if (values.size() > 4 && !few)
+    if (values.size() > 4 && knob == Knob::Split)
+      values = nearSplits(values);
+    else if (values.size() > 4 && !few)
       values = {values.front(), values[values.size() / 2], values.back()};
     for (int value : values) {
       Point point = from;
@@ -44,6 +47,29 @@ public:
       }
       add(knob, point);
     }
+  }
+
+  /// The nearest smaller micro-batch, the smallest, and the nearest larger one.
+  std::vector<int> nearSplits(const std::vector<int> &values) const {
+    auto micro = [&](int value) { return space.splits[value].microBatch; };
+    const int64_t own = micro(from[Knob::Split]);
+    std::optional<int> near, least, larger;
+    for (int value : values)
+      if (micro(value) < own) {
+        if (!near || micro(value) > micro(*near))
+          near = value;
+        if (!least || micro(value) < micro(*least))
+          least = value;
+      } else if (micro(value) > own &&
+                 (!larger || micro(value) < micro(*larger))) {
+        larger = value;
+      }
+    std::vector<int> result;
+    for (const std::optional<int> &value : {near, least, larger})
+      if (value &&
+          std::find(result.begin(), result.end(), *value) == result.end())
+        result.push_back(*value);
+    return result;
   }
 
   Change make(Knob knob, const Point &point) {
@@ -131,7 +157,7 @@ std::vector<Change> turns(const Space &space, CachedEvaluator &evaluator,
 
 std::vector<Change> worthTelling(std::vector<Change> all,
                                  const Evaluation &before, int64_t budgetBytes,
-                                 size_t limit) {
+                                 size_t limit, bool estimated) {
   bool fitted = before.bytes <= budgetBytes;
   double smallSeconds = before.seconds * noticeable;
   double smallBytes = static_cast<double>(before.bytes) * noticeable;
@@ -139,8 +165,12 @@ std::vector<Change> worthTelling(std::vector<Change> all,
     return static_cast<double>(-c.bytes) > smallBytes;
   };
   std::erase_if(all, [&](const Change &c) {
-    return fitted ? !(c.fits && (-c.seconds > smallSeconds || saves(c)))
-                  : !saves(c);
+    const bool faster = -c.seconds > smallSeconds;
+    if (fitted)
+      return !(c.fits && (faster || saves(c)));
+    // Of an estimate, the idle parts of segments may be what a plan saves.
+    return !saves(c) &&
+           !(estimated && faster && static_cast<double>(c.bytes) <= smallBytes);
   });
   // Making it fit comes first, then time, then the price of a byte.
   auto rank = [&](const Change &c) {

@@ -41,10 +41,11 @@ std::vector<Change> turns(const Space &space, CachedEvaluator &evaluator,
 /// The turns that are worth telling: those that make it fit, those that save a
 /// step's time and fit, and the cheapest ways to free memory. At most `limit`,
 /// at most two of one knob that a YAML says and two that none does, and one of
-/// each that changes results, best first.
+/// each that changes results, best first. `estimated`: their bytes are, and
+/// what saves time alone is told too where nothing fits yet.
 std::vector<Change> worthTelling(std::vector<Change> all,
                                  const Evaluation &before, int64_t budgetBytes,
-                                 size_t limit);
+                                 size_t limit, bool estimated = false);
 
 /// A decision of the search: the knob's option, its worth against the
 /// configured option, and the best refused alternative.

@@ -98,7 +98,13 @@ private:
     }
     written(Knob::Checkpoint, job.activationCheckpointing);
     written(Knob::Checkpoint, a.activationCheckpointing);
+    written(Knob::Checkpoint, job.script.layerCheckpointing);
     written(Knob::ParameterOffload, a.offloadParams);
+    if (a.deepspeed) {
+      written(Knob::ZeroStage, a.deepspeed->zeroStage);
+      written(Knob::OptimizerOffload, a.deepspeed->offloadOptimizer);
+      written(Knob::ParameterOffload, a.deepspeed->offloadParameters);
+    }
     written(Knob::ActivationOffload, a.activationCheckpointingOffload);
   }
 

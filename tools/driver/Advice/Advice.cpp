@@ -83,8 +83,10 @@ public:
                       std::to_string(advice.configured.allocatorRetries) +
                       " times in a replayed step and ask again, which costs "
                       "time",
-                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True leaves "
-                  "less idle; plan with --allocator-conf to see");
+                  in.inputs.allocator.expandableSegments
+                      ? ""
+                      : "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+                        "leaves less idle; plan with --allocator-conf to see");
     findSmallestRank();
     if (in.options.maxBatch)
       advice.maxBatch =
@@ -337,7 +339,8 @@ private:
       // Estimates say which changes are worth planning; what is told of them
       // is what a plan of the changed configuration says.
       std::vector<tune::Change> worth =
-          tune::worthTelling(all, before, advice.budgetBytes, changesPlanned);
+          tune::worthTelling(all, before, advice.budgetBytes, changesPlanned,
+                             /*estimated=*/true);
       planner.planAnew(evaluator, worth);
       if (in.target)
         advice.refused =
