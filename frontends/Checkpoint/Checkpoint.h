@@ -96,6 +96,7 @@ struct Part {
   int64_t files = 1;
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed
   bool runShard = false;                // of accel-run
+  bool unfinished = false;              // such a shard without its state.json
 };
 
 /// Of torch's GradScaler.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 
 namespace accel::checkpoint {
@@ -78,7 +79,7 @@ public:
       return std::nullopt;
     }
     result.folder = root.string();
-    if (!look(root, 0) || !readStates())
+    if (!look(root, 0) || !checkUnfinished() || !readStates())
       return std::nullopt;
     std::sort(result.parts.begin(), result.parts.end(),
               [](const Part &a, const Part &b) { return a.path < b.path; });
@@ -100,6 +101,11 @@ private:
     return name.empty() ? "." : name;
   }
 
+  bool isIn(const Part &part, const fs::path &folder) const {
+    const std::string own = fs::path(part.path).parent_path().string();
+    return (own.empty() ? "." : own) == inside(folder);
+  }
+
   /// Folders stand at most two deep: a save_state's, then a DeepSpeed tag's.
   bool look(const fs::path &folder, int depth) {
     std::error_code failed;
@@ -114,6 +120,18 @@ private:
     }
     bool good = true;
     const bool dcp = paths.count(folder / ".metadata") != 0;
+    const auto shards =
+        std::count_if(paths.begin(), paths.end(), [](const fs::path &path) {
+          return path.extension() == ".distcp";
+        });
+    if (shards && !dcp)
+      // torch writes .metadata last.
+      good = fail(folder,
+                  "holds " + std::to_string(shards) + " .distcp file" +
+                      (shards == 1 ? "" : "s") +
+                      " and no .metadata: the save did not finish",
+                  "take an earlier checkpoint; where each node saves to its "
+                  "own disk, .metadata is on that of rank 0");
     if (dcp) {
       Part part;
       part.path = inside(folder);
@@ -126,7 +144,95 @@ private:
         good &= depth >= 2 || look(path, depth + 1);
       else if (fs::is_regular_file(path, failed))
         good &= take(path);
-    return good;
+    return good && checkIndex(folder) && checkState(folder);
+  }
+
+  bool fail(const fs::path &path, const std::string &message,
+            const std::string &hint) {
+    diagnostics.error("invalid-checkpoint", path.string(), message, hint);
+    return false;
+  }
+
+  /// Each file of an index is there with its tensors. As in transformers, the
+  /// index counts that stands for the folder's weights: not beside the whole
+  /// model in one file, and that of .bin files not beside safetensors.
+  bool checkIndex(const fs::path &folder) {
+    std::error_code failed;
+    for (const char *single : {"model.safetensors", "pytorch_model.bin"}) {
+      if (fs::exists(folder / single, failed))
+        return true;
+      const fs::path index = folder / (std::string(single) + ".index.json");
+      if (fs::exists(index, failed))
+        return checkIndexed(folder, index);
+      if (std::any_of(result.parts.begin(), result.parts.end(),
+                      [&](const Part &part) {
+                        return part.format == PartFormat::Safetensors &&
+                               isIn(part, folder);
+                      }))
+        return true;
+    }
+    return true;
+  }
+
+  bool checkIndexed(const fs::path &folder, const fs::path &index) {
+    std::map<std::string, std::set<std::string>> tensors; // by file
+    std::vector<std::string> missing;
+    auto open = [&](const std::string &name) {
+      const std::string path = inside(folder / name);
+      for (const Part &part : result.parts)
+        if (part.path == path) {
+          for (const Tensor &tensor : part.tensors)
+            tensors[name].insert(tensor.name);
+          return true;
+        }
+      missing.push_back(name);
+      return true;
+    };
+    auto holds = [&](const std::string &name, const std::string &tensor) {
+      const auto found = tensors.find(name);
+      return !missing.empty() ||
+             (found != tensors.end() && found->second.count(tensor));
+    };
+    if (!huggingface::readWeightIndex(index.string(), open, holds, diagnostics))
+      return false;
+    for (const std::string &name : missing) {
+      std::error_code failed;
+      fail(folder / name,
+           fs::exists(folder / name, failed)
+               ? index.filename().string() +
+                     " names it, and it is no file of torch.save"
+               : "no such file, and " + index.filename().string() + " names it",
+           "copy or download the file again");
+    }
+    return missing.empty();
+  }
+
+  /// accel-run renames a folder with shards once its state.json is written.
+  bool checkState(const fs::path &folder) {
+    std::error_code failed;
+    if (fs::is_regular_file(folder / "state.json", failed))
+      return true;
+    for (Part &part : result.parts)
+      if (part.runShard && isIn(part, folder)) {
+        part.unfinished = true;
+        part.meaning = "shard of accel-run without state.json: not complete";
+        unfinished.insert(folder);
+      }
+    return true;
+  }
+
+  /// Other checkpoints of the run may be whole.
+  bool checkUnfinished() {
+    if (std::any_of(
+            result.parts.begin(), result.parts.end(),
+            [](const Part &part) { return part.runShard && !part.unfinished; }))
+      return true;
+    for (const fs::path &folder : unfinished)
+      fail(folder,
+           "rank-*.safetensors without state.json: not a complete "
+           "checkpoint",
+           "take another step of the run");
+    return unfinished.empty();
   }
 
   bool take(const fs::path &path) {
@@ -235,7 +341,9 @@ private:
       if (auto run = json.find("run"); run != json.end() && run->is_string())
         result.run = run->get<std::string>();
       if (name == std::string_view("state.json") && json.contains("files"))
-        return ours = true, checkFiles(json["files"]);
+        return ours = true,
+               checkFiles(json["files"]) &&
+                   readRunState((root / name).string(), diagnostics);
     }
     return true;
   }
@@ -287,7 +395,7 @@ private:
   std::optional<std::string> newestOfRun() {
     std::set<std::string> steps; // step-00000200: by their names, in order
     for (const Part &part : result.parts)
-      if (part.runShard && part.path.starts_with("step-"))
+      if (part.runShard && !part.unfinished && part.path.starts_with("step-"))
         steps.insert(fs::path(part.path).begin()->string());
     if (steps.empty())
       return std::nullopt;
@@ -332,7 +440,8 @@ private:
   fs::path root;
   DiagnosticEngine &diagnostics;
   Checkpoint result;
-  std::set<std::string> names; // of all files
+  std::set<std::string> names;   // of all files
+  std::set<fs::path> unfinished; // folders of shards alone
   bool ours = false;
 };
 

@@ -49,18 +49,21 @@ private:
     return false;
   }
 
+  std::string inFolder(const std::filesystem::path &path) const {
+    return printablePath((std::filesystem::path(read.folder) / path).string());
+  }
+
   bool takeParts() {
     bool zero = false;
     const Part *newest = nullptr; // parts stand in the order of their paths
     for (const Part &part : read.parts)
-      if (part.runShard)
+      if (part.runShard && !part.unfinished)
         newest = &part;
     if (newest)
       return refuse(
           "holds shards of accel-run in a folder of it",
-          "name that folder: DIR/" +
-              printablePath(
-                  std::filesystem::path(newest->path).parent_path().string()));
+          "name that folder: " +
+              inFolder(std::filesystem::path(newest->path).parent_path()));
     for (const Part &part : read.parts) {
       zero |= part.zero != nullptr;
       if (!part.zero && !take(part))
@@ -162,8 +165,7 @@ private:
     else
       return refuse(what + "is in " + printablePath(from[name]) + " and in " +
                         printablePath(part.path),
-                    "merge the folder of one model: DIR/" +
-                        printablePath(part.path));
+                    "merge the folder of one model: " + inFolder(part.path));
     return true;
   }
 

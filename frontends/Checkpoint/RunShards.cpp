@@ -29,6 +29,10 @@ constexpr const char *bufferPrefix = "buffers.";
 constexpr int64_t maxElements = int64_t(1) << 45;
 constexpr int64_t maxRuns = int64_t(1) << 24;
 
+std::string otherState(const nlohmann::json::exception &problem) {
+  return "is not what accel-run writes: " + printable(problem.what(), 200);
+}
+
 class ShardReader {
 public:
   ShardReader(const Checkpoint &read, DiagnosticEngine &diagnostics)
@@ -54,41 +58,26 @@ private:
 
   bool readState() {
     const std::string path = (root / "state.json").string();
-    std::string text, error;
-    if (!yaml::readWholeFile(path, maxStateBytes, text, error))
-      return fail(path, error);
+    const auto json = readRunState(path, diagnostics);
+    if (!json)
+      return false;
     try {
-      plan::parseJson(text); // bounds its depth
-      ordered_json json = ordered_json::parse(text);
-      if (json.at("format") != format)
-        return fail(path,
-                    "is of another format than " + std::to_string(format) +
-                        ", which this accel-opt reads",
-                    "take the accel-opt of the accel-run that wrote it");
-      const std::string own = json.at("sha256").get<std::string>();
-      json.erase("sha256");
-      plan::Sha256 digest;
-      digest.update(json.dump());
-      if (digest.hexDigest() != own)
-        return fail(path, "is not what the run has written: its hash differs");
-      runId = json.at("run").get<std::string>();
-      shards.step = json.at("step").get<int64_t>();
-      shards.optimizerSteps = int64_t(json.at("optimizer_steps").get<double>());
-      shards.samples = json.at("micro_batches").get<int64_t>() *
-                       json.at("micro_batch_size").get<int64_t>();
-      shards.scale = {json.at("scaler").at("scale").get<double>(),
-                      json.at("scaler").at("good_steps").get<int64_t>()};
-      for (const ordered_json &file : json.at("files")) {
+      runId = json->at("run").get<std::string>();
+      shards.step = json->at("step").get<int64_t>();
+      shards.optimizerSteps =
+          int64_t(json->at("optimizer_steps").get<double>());
+      shards.samples = json->at("micro_batches").get<int64_t>() *
+                       json->at("micro_batch_size").get<int64_t>();
+      shards.scale = {json->at("scaler").at("scale").get<double>(),
+                      json->at("scaler").at("good_steps").get<int64_t>()};
+      for (const ordered_json &file : json->at("files")) {
         const std::string name = file.at("name").get<std::string>();
         if (name.empty() || name.find('/') != std::string::npos)
           return fail(path, "'" + printable(name) + "' is no file beside it");
         files.emplace_back(name, file.at("sha256").get<std::string>());
       }
-    } catch (const plan::JsonSyntaxError &problem) {
-      return fail(path, "is not valid JSON: " + problem.message);
     } catch (const nlohmann::json::exception &problem) {
-      return fail(path, "is not what accel-run writes: " +
-                            printable(problem.what(), 200));
+      return fail(path, otherState(problem));
     }
     return true;
   }
@@ -314,6 +303,37 @@ private:
 };
 
 } // namespace
+
+std::optional<ordered_json> readRunState(const std::string &path,
+                                         DiagnosticEngine &diagnostics) {
+  auto fail = [&](const std::string &message,
+                  const std::string &hint = "copy the file again") {
+    diagnostics.error("invalid-checkpoint", path, message, hint);
+    return std::nullopt;
+  };
+  std::string text, error;
+  if (!yaml::readWholeFile(path, maxStateBytes, text, error))
+    return fail(error);
+  try {
+    plan::parseJson(text); // bounds its depth
+    ordered_json json = ordered_json::parse(text);
+    if (json.at("format") != format)
+      return fail("is of another format than " + std::to_string(format) +
+                      ", which this accel-opt reads",
+                  "take the accel-opt of the accel-run that wrote it");
+    const std::string own = json.at("sha256").get<std::string>();
+    json.erase("sha256");
+    plan::Sha256 digest;
+    digest.update(json.dump());
+    if (digest.hexDigest() != own)
+      return fail("is not what the run has written: its hash differs");
+    return std::optional<ordered_json>(std::in_place, std::move(json));
+  } catch (const plan::JsonSyntaxError &problem) {
+    return fail("is not valid JSON: " + problem.message);
+  } catch (const nlohmann::json::exception &problem) {
+    return fail(otherState(problem));
+  }
+}
 
 std::optional<RunShards> readRunShards(const Checkpoint &read,
                                        DiagnosticEngine &diagnostics) {

@@ -17,6 +17,7 @@
 #include "frontends/Checkpoint/Checkpoint.h"
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 
 namespace accel::checkpoint {
 
@@ -33,6 +34,11 @@ struct RunShards {
 
 /// The format that shards name in their header.
 constexpr const char *runShardFormat = "accel-run-1";
+
+/// A checkpoint's state.json without its own hash, which is checked. Reports
+/// and returns nothing where accel-run has not written it so.
+std::optional<nlohmann::ordered_json>
+readRunState(const std::string &path, DiagnosticEngine &diagnostics);
 
 /// Reads the shards' headers, and all of the files for their hashes. Reports
 /// and returns nothing where a file is not what its run has written, or

@@ -7,6 +7,7 @@
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/TorchExport/Archive.h"
 
+#include <fstream>
 #include <set>
 
 namespace accel::checkpoint {
@@ -173,11 +174,25 @@ bool isSavedName(std::string_view name) {
          !dtypeOfStorage(name).empty();
 }
 
+static bool beginsAsZip(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  char begin[4] = {};
+  file.read(begin, sizeof begin);
+  return std::string_view(begin, sizeof begin) == "PK\3\4";
+}
+
 std::optional<std::string> readDataPickle(const std::string &path,
                                           DiagnosticEngine &diagnostics) {
   std::string error;
+  auto archive = torchexport::Archive::open(path, error);
+  if (!archive && beginsAsZip(path)) {
+    diagnostics.error("invalid-checkpoint", path,
+                      "the file is cut or damaged: " + error,
+                      "copy the file again, or take an earlier checkpoint");
+    return std::nullopt;
+  }
   std::optional<std::string> bytes;
-  if (auto archive = torchexport::Archive::open(path, error))
+  if (archive)
     bytes = archive->read("data.pkl", maxPickleBytes, error);
   if (!bytes)
     diagnostics.error("invalid-checkpoint", path, error,

@@ -16,6 +16,7 @@
 #define ACCEL_FRONTENDS_HUGGINGFACE_SAFETENSORS_H
 
 #include "frontends/HuggingFace/LlamaConfig.h"
+#include <functional>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,17 @@ struct Weights {
   /// File and position in it of each tensor by name.
   std::map<std::string, std::pair<int, int>> tensors;
 };
+
+/// Reads an index of transformers (model.safetensors.index.json): `open` is
+/// called with each file that it names, in the order of their names, and
+/// reports what is wrong with one; `holds` says whether an opened file has a
+/// tensor. False, reported, where a file or tensor is not there.
+bool readWeightIndex(
+    const std::string &path,
+    const std::function<bool(const std::string &file)> &open,
+    const std::function<bool(const std::string &file,
+                             const std::string &tensor)> &holds,
+    DiagnosticEngine &diagnostics);
 
 /// Finds model.safetensors, else model.safetensors.index.json with its files.
 /// Weights that exist in another format only are an error.

@@ -60,54 +60,6 @@ bool addFile(SafetensorsFile file, Weights &weights,
   return true;
 }
 
-/// Reads the index and each file that it names, in the order of their names.
-bool readIndexed(const fs::path &folder, Weights &weights,
-                 DiagnosticEngine &diagnostics) {
-  std::string path = (folder / indexName).string(), text;
-  if (!readFile(path, maxIndexBytes, text, diagnostics))
-    return false;
-  ConfigReader json(text, path, diagnostics);
-  if (json.failed())
-    return false;
-  const nlohmann::json *map = json.find("weight_map");
-  if (!map || !map->is_object()) {
-    json.error("weight_map", "'weight_map' must be an object that maps tensors "
-                             "to files");
-    return false;
-  }
-  std::set<std::string> names;
-  for (const auto &[tensor, file] : map->items()) {
-    std::string name = file.is_string() ? file.get<std::string>() : "";
-    if (name.empty() || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos || name == "." || name == "..") {
-      json.error("weight_map." + tensor, "the file of tensor '" +
-                                             printable(tensor) +
-                                             "' must be a name in this folder");
-      return false;
-    }
-    names.insert(name);
-  }
-  for (const std::string &name : names) {
-    auto file = readSafetensorsHeader((folder / name).string(), diagnostics);
-    if (!file || !addFile(std::move(*file), weights, diagnostics))
-      return false;
-  }
-  std::vector<std::string> absent;
-  for (const auto &[tensor, file] : map->items()) {
-    auto at = weights.tensors.find(tensor);
-    if (at == weights.tensors.end() ||
-        fs::path(weights.files[size_t(at->second.first)].path).filename() !=
-            file.get<std::string>())
-      absent.push_back(tensor);
-  }
-  if (absent.empty())
-    return true;
-  json.error("weight_map." + absent.front(),
-             "the index places " + listed(absent) +
-                 " in files that do not hold them");
-  return false;
-}
-
 std::vector<plan::StoredPart> partsOf(const ParameterInfo &parameter) {
   return plan::storedParts(parameter.fqn, parameter.stored, parameter.shape)
       .value_or(std::vector<plan::StoredPart>());
@@ -156,6 +108,51 @@ void noteFresh(const std::vector<std::string> &fresh, const std::string &base,
 
 } // namespace
 
+bool accel::huggingface::readWeightIndex(
+    const std::string &path,
+    const std::function<bool(const std::string &file)> &open,
+    const std::function<bool(const std::string &file,
+                             const std::string &tensor)> &holds,
+    DiagnosticEngine &diagnostics) {
+  std::string text;
+  if (!readFile(path, maxIndexBytes, text, diagnostics))
+    return false;
+  ConfigReader json(text, path, diagnostics);
+  if (json.failed())
+    return false;
+  const nlohmann::json *map = json.find("weight_map");
+  if (!map || !map->is_object()) {
+    json.error("weight_map", "'weight_map' must be an object that maps tensors "
+                             "to files");
+    return false;
+  }
+  std::set<std::string> names;
+  for (const auto &[tensor, file] : map->items()) {
+    std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos ||
+        name.find('\0') != std::string::npos || name == "." || name == "..") {
+      json.error("weight_map." + tensor, "the file of tensor '" +
+                                             printable(tensor) +
+                                             "' must be a name in this folder");
+      return false;
+    }
+    names.insert(name);
+  }
+  for (const std::string &name : names)
+    if (!open(name))
+      return false;
+  std::vector<std::string> absent;
+  for (const auto &[tensor, file] : map->items())
+    if (!holds(file.get<std::string>(), tensor))
+      absent.push_back(tensor);
+  if (absent.empty())
+    return true;
+  json.error("weight_map." + absent.front(),
+             "the index places " + listed(absent) +
+                 " in files that do not hold them");
+  return false;
+}
+
 std::optional<Weights>
 accel::huggingface::readWeights(const std::string &folder,
                                 DiagnosticEngine &diagnostics) {
@@ -169,7 +166,17 @@ accel::huggingface::readWeights(const std::string &folder,
     return weights;
   }
   if (isThere(root / indexName)) {
-    if (!readIndexed(root, weights, diagnostics))
+    auto open = [&](const std::string &name) {
+      auto file = readSafetensorsHeader((root / name).string(), diagnostics);
+      return file && addFile(std::move(*file), weights, diagnostics);
+    };
+    auto holds = [&](const std::string &name, const std::string &tensor) {
+      auto at = weights.tensors.find(tensor);
+      return at != weights.tensors.end() &&
+             fs::path(weights.files[size_t(at->second.first)].path)
+                     .filename() == name;
+    };
+    if (!readWeightIndex((root / indexName).string(), open, holds, diagnostics))
       return std::nullopt;
     return weights;
   }

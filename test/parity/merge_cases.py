@@ -127,6 +127,20 @@ def others(context):
               finding)
         check(not os.path.exists(context.path("no")), "something was written")
 
+    # Parts of torch.save that an index names, and one that is gone.
+    os.makedirs(context.path("parts"))
+    for name in ("model.w", "part"):
+        torch.save({name: tensors[name]},
+                   context.path("parts", f"pytorch_model-{name}.bin"))
+    with open(context.path("parts", "pytorch_model.bin.index.json"), "w") as f:
+        json.dump({"weight_map": {n: f"pytorch_model-{n}.bin"
+                                  for n in ("model.w", "part")}}, f)
+    merge(context, context.path("parts"), context.path("from-parts"))
+    equal(loaded(context.path("from-parts")),
+          {n: tensors[n] for n in ("model.w", "part")})
+    os.remove(context.path("parts", "pytorch_model-part.bin"))
+    refused("parts", "invalid-checkpoint", "pytorch_model.bin.index.json")
+
     os.makedirs(context.path("strided"))
     torch.save({"t": torch.randn(3, 4).t()},
                context.path("strided", "pytorch_model.bin"))
