@@ -26,8 +26,9 @@ struct Converted {
 };
 
 /// Writes a checkpoint of accel-run, which any number of ranks resume from:
-/// `samples` sequences were trained on, by all ranks. Reports and returns
-/// nothing where that fails.
+/// `samples` sequences were trained on, by all ranks; 0: as the checkpoint
+/// says, which another number may not contradict. Reports and returns nothing
+/// where that fails.
 std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
                                       const std::string &output,
                                       const std::function<void(int64_t)> &done,

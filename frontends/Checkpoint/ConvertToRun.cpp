@@ -47,12 +47,12 @@ class RunWriter {
 public:
   RunWriter(const Trained &trained, int64_t samples, const std::string &output,
             DiagnosticEngine &diagnostics)
-      : trained(trained), samples(samples), output(output),
-        diagnostics(diagnostics) {}
+      : trained(trained), samples(trained.samples.value_or(samples)),
+        given(samples), output(output), diagnostics(diagnostics) {}
 
   std::optional<Converted> run(const std::function<void(int64_t)> &done) {
     converted.steps = trained.steps.value_or(0);
-    if (!checkName())
+    if (!checkName() || !checkSamples())
       return std::nullopt;
     layOut();
     if (converted.states == 0) {
@@ -83,13 +83,36 @@ private:
                   static_cast<long long>(converted.steps));
     if (!name.starts_with("step-") || name == own)
       return true;
-    diagnostics.error("conflicting-arguments", output,
-                      "the optimizer has done " +
-                          std::to_string(converted.steps) +
-                          " steps, and accel-run reads another number from "
-                          "this name",
-                      std::string("name it ") + own);
+    return conflict("the optimizer has done " +
+                        std::to_string(converted.steps) +
+                        " steps, and accel-run reads another number from "
+                        "this name",
+                    std::string("name it ") + own);
+  }
+
+  bool conflict(const std::string &message, const std::string &hint) {
+    diagnostics.error("conflicting-arguments", output, message, hint);
     return false;
+  }
+
+  /// Each step reads as many sequences. The optimizer's own count lacks steps
+  /// that were skipped in fp16.
+  bool checkSamples() {
+    if (given && given != samples)
+      return conflict("the checkpoint says that its run has read " +
+                          std::to_string(samples) +
+                          " sequences, and --samples " + std::to_string(given),
+                      "leave --samples out");
+    const int64_t steps = trained.stepsRead.value_or(converted.steps);
+    if (trained.samples || steps == 0)
+      return true;
+    if (trained.scale ? samples >= steps : samples % steps == 0)
+      return true;
+    return conflict(
+        "--samples " + std::to_string(samples) + " is " +
+            (trained.scale ? "less than" : "no multiple of") + " the " +
+            std::to_string(steps) + " steps of the checkpoint",
+        "N is steps x accumulation x ranks x sequences of a micro-batch");
   }
 
   void add(const std::string &name, const Tensor &tensor) {
@@ -172,7 +195,7 @@ private:
   }
 
   const Trained &trained;
-  const int64_t samples;
+  const int64_t samples, given; // given: 0 where it is not
   const std::string &output;
   DiagnosticEngine &diagnostics;
   std::list<Tensor> flat;

@@ -107,6 +107,7 @@ private:
     for (const Tensor *step : states->steps)
       if (!takeStep(*step))
         return false;
+    trained.stepsRead = states->saved;
     if (!trained.steps)
       trained.steps = states->saved;
     for (auto &[kind, part] : states->kinds) {

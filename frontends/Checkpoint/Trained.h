@@ -37,6 +37,9 @@ struct Trained {
   std::map<std::string, TrainedParameter> parameters;
   /// Steps of the optimizer; none where it keeps no states, and says none.
   std::optional<int64_t> steps;
+  /// The trainer's own count (DeepSpeed): those that a loss scale skipped are
+  /// in it.
+  std::optional<int64_t> stepsRead;
   std::vector<const Tensor *> buffers; // of the model, as it saves them
   /// Sequences that all ranks have trained on, where the checkpoint says it.
   std::optional<int64_t> samples;

@@ -344,7 +344,7 @@ def states_layouts(context):
             save(context.path(name), stage, ranks, groups, {"f": torch.ones(3)},
                  {"tied": names[0]})
             convert(context, context.path(name), context.path(name + "-run"),
-                    "accel-run", "--samples", "4")
+                    "accel-run", "--samples", "14")
             found = shards(context.path(name + "-run"))
             equal(found["exp_avg"], {n: t * 2 for n, t in every.items()})
             compared += len(every)

@@ -154,7 +154,8 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
 }
 
 int convert(const std::string &folder, const std::string &output,
-            const ConvertArguments &arguments, ReportFormat format) {
+            const ConvertArguments &arguments, ReportFormat format,
+            const Arguments &command) {
   DiagnosticEngine engine;
   std::optional<checkpoint::Converted> converted;
   plan::Plan plan;
@@ -168,6 +169,12 @@ int convert(const std::string &folder, const std::string &output,
   std::optional<checkpoint::Trained> trained;
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
+  if (trained && arguments.to == Resumer::AccelRun && !trained->samples &&
+      arguments.samples == 0)
+    return command.usageError(
+        "--to accel-run needs --samples N: this checkpoint does not say how "
+        "many sequences its run has read (steps x accumulation x ranks x "
+        "sequences of a micro-batch)");
   // The plan's own is written.
   if (trained &&
       (arguments.to == Resumer::Accelerate ||
@@ -278,7 +285,7 @@ int accel::checkpointCommand(int argc, char **argv) {
                    "convert: who resumes; safetensors is merge");
   arguments.option("--samples", conversion.samples, countValue(),
                    "convert: sequences that all ranks have trained on, which "
-                   "accel-run goes on behind");
+                   "accel-run goes on behind; its own checkpoints say it");
   arguments.option("--ranks", conversion.ranks, countValue(),
                    "convert: ranks that deepspeed resumes on (default: the "
                    "plan's)");
@@ -305,25 +312,27 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError("expected 'inspect DIR', 'merge DIR -o DIR' or "
                                 "'convert DIR -o DIR --to WHOM'");
   const bool weights = mode == "merge" || conversion.to == Resumer::Safetensors;
-  for (const char *name :
-       {"-o", "--max-shard-size", "--dtype", "--to", "--samples", "--ranks",
-        "--stage", "--sub-group-size", "--plan", "--tensors"}) {
-    const std::string_view option(name);
-    const bool own = option == "--tensors" ? mode == "inspect"
-                     : option == "-o"      ? mode != "inspect"
-                     : option == "--to"    ? mode == "convert"
-                     : option == "--samples"
-                         ? conversion.to == Resumer::AccelRun
-                     : option == "--ranks" || option == "--stage" ||
-                             option == "--sub-group-size"
-                         ? conversion.to == Resumer::Deepspeed
-                     : option == "--plan" ? mode == "convert" && !weights
-                                          : weights;
+  const bool zero = conversion.to == Resumer::Deepspeed;
+  struct Owned {
+    const char *name;
+    bool own;
+    const char *owner;
+  };
+  const Owned owned[] = {
+      {"--tensors", mode == "inspect", "inspect"},
+      {"-o", mode != "inspect", "merge and convert"},
+      {"--max-shard-size", weights, "merge"},
+      {"--dtype", weights, "merge"},
+      {"--to", mode == "convert", "convert"},
+      {"--samples", conversion.to == Resumer::AccelRun, "--to accel-run"},
+      {"--ranks", zero, "--to deepspeed"},
+      {"--stage", zero, "--to deepspeed"},
+      {"--sub-group-size", zero, "--to deepspeed"},
+      {"--plan", mode == "convert" && !weights,
+       "convert, to others than safetensors"}};
+  for (const auto &[name, own, owner] : owned)
     if (!own && arguments.given(name))
-      return arguments.usageError(
-          std::string(name) + " is not of " + mode +
-          (mode == "convert" && conversion.to ? " to that" : ""));
-  }
+      return arguments.usageError(std::string(name) + " belongs to " + owner);
   if (mode == "inspect")
     return inspect(words[1], format, tensors);
   if (output.empty())
@@ -334,11 +343,6 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError(
         "convert needs --to "
         "accel-run|accelerate|dcp|deepspeed|safetensors|trainer");
-  if (conversion.to == Resumer::AccelRun && conversion.samples == 0)
-    return arguments.usageError(
-        "--to accel-run needs --samples N: a checkpoint says not how many "
-        "sequences its run has read (steps x accumulation x ranks x sequences "
-        "of a micro-batch)");
   if (conversion.to == Resumer::Accelerate && conversion.plan.empty())
     return arguments.usageError(
         "--to accelerate needs --plan PLAN.json, which says the groups of the "
@@ -354,5 +358,5 @@ int accel::checkpointCommand(int argc, char **argv) {
     return arguments.usageError(
         "--to trainer needs --plan PLAN.json, which says the groups of the "
         "optimizer");
-  return convert(words[1], output, conversion, format);
+  return convert(words[1], output, conversion, format, arguments);
 }
