@@ -129,10 +129,15 @@ private:
   /// The groups as torch's AdamW keeps them.
   bool addGroups() {
     const plan::Optimizer &options = plan->job.optimizer;
-    if (options.name != "adamw")
-      return fail("the plan's optimizer is " + printable(options.name) +
-                      "; groups of adamw are written",
-                  "convert without --plan, and fill the groups in torch");
+    if (!needAdamw(*plan, output, diagnostics))
+      return false;
+    for (const plan::Parameter &p : plan->parameters) {
+      const TrainedParameter *parameter = findTrained(trained, p);
+      // torch keeps nothing of a parameter that had no gradient.
+      if (p.trainable && parameter && !parameter->states.empty() &&
+          !needAdamwStates(*parameter, p, output, diagnostics))
+        return false;
+    }
     for (size_t g = 0; g < options.groups.size(); ++g) {
       auto value = [&](const char *key, const WriteValue &write) {
         states.push_back(

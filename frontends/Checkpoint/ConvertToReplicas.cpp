@@ -57,11 +57,8 @@ private:
   }
 
   bool group() {
-    if (plan.job.optimizer.name != "adamw")
-      return fail("the plan's optimizer is " +
-                      printable(plan.job.optimizer.name) +
-                      "; groups of adamw are written",
-                  "convert with --to dcp, and fill the groups in torch");
+    if (!needAdamw(plan, output, diagnostics))
+      return false;
     groups.resize(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
       const TrainedParameter *parameter =
@@ -70,6 +67,10 @@ private:
         return false;
       if (!p.trainable)
         continue;
+      // torch keeps nothing of a parameter that had no gradient.
+      if (!parameter->states.empty() &&
+          !needAdamwStates(*parameter, p, output, diagnostics))
+        return false;
       groups[size_t(p.group)].push_back(parameter);
       converted.states += int64_t(parameter->states.size());
       for (const auto &[kind, state] : parameter->states)

@@ -100,11 +100,8 @@ private:
   }
 
   bool layOut() {
-    if (plan.job.optimizer.name != "adamw")
-      return fail("the plan's optimizer is " +
-                      printable(plan.job.optimizer.name) +
-                      "; groups of adamw are written",
-                  "convert with --to dcp, and fill the groups in torch");
+    if (!needAdamw(plan, output, diagnostics))
+      return false;
     // ZeRO 3 goes on with the loss scaler of the file.
     if (stage == 3 && plan.job.precision == "fp16")
       return fail("the plan trains in fp16, whose loss scale is not written "
@@ -124,16 +121,10 @@ private:
       const Tensor &weight = *parameter->weight;
       if (!isFloat32(weight))
         return false;
-      for (const char *kind : {"exp_avg", "exp_avg_sq"}) {
-        auto state = parameter->states.find(kind);
-        if (state == parameter->states.end())
-          return fail("the checkpoint holds no '" + std::string(kind) +
-                          "' of '" + printable(p.fqn) +
-                          "', which load_checkpoint wants",
-                      "merge writes the weights");
-        if (!isFloat32(*state->second))
-          return false;
-      }
+      if (!needAdamwStates(*parameter, p, output, diagnostics) ||
+          !isFloat32(*parameter->states.at("exp_avg")) ||
+          !isFloat32(*parameter->states.at("exp_avg_sq")))
+        return false;
       Group &group = ofPlan[size_t(p.group)];
       const int64_t elements = weight.bytes / elementBytes(weight.dtype);
       group.parameters.push_back(

@@ -8,7 +8,57 @@
 #include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Plan.h"
 
+#include <algorithm>
+
 namespace accel::checkpoint {
+
+namespace {
+
+constexpr const char *written = "adamw";
+/// A state of AdamW with amsgrad, which no plan has; the groups say that it is
+/// off, and torch leaves it alone.
+constexpr std::string_view amsgrad = "max_exp_avg_sq";
+
+} // namespace
+
+bool needAdamw(const plan::Plan &plan, const std::string &output,
+               DiagnosticEngine &diagnostics) {
+  const std::string &name = plan.job.optimizer.name;
+  if (name == written)
+    return true;
+  diagnostics.error("not-supported", output,
+                    "the plan's optimizer is " + printable(name) +
+                        "; groups of " + written + " are written",
+                    "convert with --to dcp and without --plan, and fill the "
+                    "groups in torch");
+  return false;
+}
+
+bool needAdamwStates(const TrainedParameter &trained,
+                     const plan::Parameter &parameter,
+                     const std::string &output, DiagnosticEngine &diagnostics) {
+  const auto &kinds = plan::findOptimizer(written)->states;
+  auto fail = [&](std::string_view kind, const char *has, const char *why) {
+    diagnostics.error("not-supported", output,
+                      std::string("the checkpoint holds ") + has + "'" +
+                          printable(kind) + "' of '" +
+                          printable(parameter.fqn) + "', " + why,
+                      "give the plan of the job that was trained; merge writes "
+                      "weights alone");
+    return false;
+  };
+  for (const plan::StateRule &kind : kinds)
+    if (!trained.states.count(kind.name))
+      return fail(kind.name, "no ", "which torch's AdamW goes on from");
+  for (const auto &[kind, state] : trained.states)
+    if (kind != amsgrad &&
+        std::none_of(kinds.begin(), kinds.end(),
+                     [&, &kind = kind](const plan::StateRule &own) {
+                       return kind == own.name;
+                     }))
+      return fail(kind, "", "which is no state of torch's AdamW");
+  return true;
+}
 
 void groupOptions(
     const plan::Plan &plan, size_t group, int64_t steps,

@@ -6,20 +6,28 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
 #define ACCEL_FRONTENDS_CHECKPOINT_TORCHOPTIMIZER_H
 
-#include "frontends/Checkpoint/Checkpoint.h"
 #include "frontends/Checkpoint/PickleWriter.h"
+#include "frontends/Checkpoint/Trained.h"
 
 #include <functional>
 #include <optional>
 #include <vector>
 
-namespace accel::plan {
-struct Plan;
-}
-
 namespace accel::checkpoint {
 
 using WriteValue = std::function<void(PickleWriter &)>;
+
+/// Whether the plan's optimizer is AdamW, whose groups are written; reports
+/// another one for what is written to `output`.
+bool needAdamw(const plan::Plan &plan, const std::string &output,
+               DiagnosticEngine &diagnostics);
+
+/// Whether the checkpoint has AdamW's states of `parameter` and no others;
+/// reports what is not so. torch loads others without a word, and stops at the
+/// first step.
+bool needAdamwStates(const TrainedParameter &trained,
+                     const plan::Parameter &parameter,
+                     const std::string &output, DiagnosticEngine &diagnostics);
 
 /// Gives the options of group `group` of torch's AdamW by their names, without
 /// "params". The rate is that of the step behind `steps`.

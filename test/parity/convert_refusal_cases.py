@@ -40,14 +40,24 @@ def refuses(context, source, to, code, *words):
           and all(w in first["message"] for w in words), f"{to}: {first}")
     left = [n for n in os.listdir(context.work) if n.startswith("no")]
     check(not left, left)
+    return first
 
 
 def optimizers(context):
-    """Groups of another optimizer than AdamW are not written."""
-    plan, source = ran(context, "lion", optimizer={"name": "lion", "lr": 2e-4})
-    for to in NUMBERED:
-        refuses(context, source, (*to, "--plan", plan), "not-supported",
-                "the plan's optimizer is lion")
+    """Groups of another optimizer than AdamW are not written, nor AdamW's for
+    another one's states; each target without a plan takes the states."""
+    lion = {"name": "lion", "lr": 2e-4}
+    for kind, ranks in (("single", 1), ("fsdp", 2)):
+        plan, source = ran(context, f"lion-{kind}", optimizer=lion, kind=kind,
+                           ranks=ranks)
+        adamw, _ = ran(context, f"adamw-{kind}", kind=kind, ranks=ranks)
+        for to in (*NUMBERED, ("accelerate",), ("dcp",)):
+            first = refuses(context, source, (*to, "--plan", plan),
+                            "not-supported", "the plan's optimizer is lion")
+            check("--to dcp and without --plan" in first["hint"], first)
+            refuses(context, source, (*to, "--plan", adamw), "not-supported",
+                    "no 'exp_avg_sq'")
+        convert(context, source, context.path(f"dcp-{kind}"), "dcp")
 
 
 def frozen(context):
