@@ -7,6 +7,7 @@
 #include "tools/accel-opt/Commands.h"
 #include "tools/options/ExitCode.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -77,9 +78,7 @@ void printHelpJson() {
   std::printf("]}\n");
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int runCommand(int argc, char **argv) {
   if (argc < 2) {
     printHelp();
     return exitUsage;
@@ -111,3 +110,21 @@ int main(int argc, char **argv) {
                hint.c_str());
   return exitUsage;
 }
+
+/// What a command prints is its result: without it, it has not done its work.
+int checkOutput(int code) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return code;
+  // The write that failed may be long ago: one more has its reason again.
+  std::clearerr(stdout);
+  std::fputc('\n', stdout);
+  const bool failed = std::fflush(stdout) != 0;
+  std::fprintf(stderr,
+               "accel-opt: error: cannot write to standard output%s%s\n",
+               failed ? ": " : "", failed ? std::strerror(errno) : "");
+  return code == exitOk || code == exitDoesNotFit ? exitInvalid : code;
+}
+
+} // namespace
+
+int main(int argc, char **argv) { return checkOutput(runCommand(argc, argv)); }
