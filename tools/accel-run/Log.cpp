@@ -42,8 +42,10 @@ std::string toJsonLine(const StepRecord &record) {
                                  {"peak_bytes", record.peakBytes}};
   if (record.gradNorm)
     json["grad_norm"] = *record.gradNorm;
-  if (record.skipped)
+  if (record.skipped > 0) {
     json["skipped"] = true;
+    json["skipped_steps"] = record.skipped;
+  }
   if (!record.eval)
     return json.dump();
   const EvalRecord &eval = *record.eval;
@@ -80,6 +82,16 @@ std::string linesOf(const std::string &path, int64_t doneSteps) {
 }
 } // namespace
 
+/// What the end of a line says of the skipped ones among its steps.
+static std::string skippedText(int64_t skipped, int64_t steps) {
+  if (skipped == 0)
+    return "";
+  const std::string count = steps == 1 ? ""
+                                       : std::to_string(skipped) + " of " +
+                                             std::to_string(steps) + " steps ";
+  return "  " + count + "skipped: the gradients are not finite";
+}
+
 /// A text in one line, for a terminal, or the ids of its tokens.
 static std::string shownText(const std::optional<std::string> &text,
                              const std::vector<int64_t> &ids) {
@@ -96,7 +108,8 @@ static std::string shownText(const std::optional<std::string> &text,
 Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
          int64_t lastStep, const char *items)
     : path(path), terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps),
-      lastStep(lastStep), writtenStep(doneSteps), items(items) {
+      lastStep(lastStep), writtenStep(doneSteps), printedStep(doneSteps),
+      items(items) {
   if (path.empty())
     return;
   const std::string kept = resuming ? linesOf(path, doneSteps) : "";
@@ -158,6 +171,7 @@ void Log::write(const StepRecord &record) {
   }
   say(record);
   const int64_t done = record.step;
+  unsaid += record.skipped;
   meanSeconds = meanSeconds == 0 ? record.seconds
                                  : 0.9 * meanSeconds + 0.1 * record.seconds;
   if (terminal) {
@@ -168,25 +182,30 @@ void Log::write(const StepRecord &record) {
         static_cast<int64_t>(meanSeconds * (lastStep - done) + 0.5);
     std::fprintf(stderr,
                  "\r\033[K[%.*s%.*s] %lld/%lld  loss %.4f  %.0f %s/s  "
-                 "%lld:%02lld left",
+                 "%lld:%02lld left%s",
                  full, "########################", width - full,
                  "........................", static_cast<long long>(done),
                  static_cast<long long>(lastStep), record.loss,
                  record.tokensPerSecond, items,
                  static_cast<long long>(left / 60),
-                 static_cast<long long>(left % 60));
+                 static_cast<long long>(left % 60),
+                 skippedText(record.skipped, done - writtenStep).c_str());
     std::fflush(stderr);
     shown = true;
+    writtenStep = done;
     return;
   }
   // In a file: about twenty lines a run.
   const int64_t every = std::max<int64_t>(1, (lastStep - doneSteps) / 20);
   const bool first = writtenStep == doneSteps;
   if (done / every > writtenStep / every || done == lastStep || first) {
-    std::printf("step %lld/%lld  loss %.4f  %.0f %s/s  %.3f s\n",
+    std::printf("step %lld/%lld  loss %.4f  %.0f %s/s  %.3f s%s\n",
                 static_cast<long long>(done), static_cast<long long>(lastStep),
-                record.loss, record.tokensPerSecond, items, record.seconds);
+                record.loss, record.tokensPerSecond, items, record.seconds,
+                skippedText(unsaid, done - printedStep).c_str());
     std::fflush(stdout);
+    printedStep = done;
+    unsaid = 0;
   }
   writtenStep = done;
 }

@@ -35,7 +35,7 @@ struct StepRecord {
   double lr = 0;                           // of `step`
   double tokensPerSecond = 0, seconds = 0; // means of the steps
   int64_t peakBytes = 0;
-  bool skipped = false; // the update of one of the steps, or of more
+  int64_t skipped = 0; // of the steps, those whose update was left out
   std::optional<EvalRecord> eval;
 };
 
@@ -52,7 +52,7 @@ public:
   double meanSeconds() const {
     return seconds / static_cast<double>(all.steps);
   }
-  bool hasSkipped() const { return taken.steps < all.steps; }
+  int64_t skipped() const { return all.steps - taken.steps; }
 
 private:
   struct Losses {
@@ -89,6 +89,8 @@ private:
   bool complained = false; // that a line could not be written
   int64_t doneSteps, lastStep;
   int64_t writtenStep; // of the line before; at first `doneSteps`
+  int64_t printedStep; // the same, of what a person has read
+  int64_t unsaid = 0;  // skipped steps behind it
   const char *items;
   double meanSeconds = 0;
 };

@@ -69,6 +69,10 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
   std::string text =
       format("%lld steps, loss %.4f to %.4f\n", static_cast<long long>(m.steps),
              m.firstLoss, m.lastLoss);
+  if (m.skippedSteps > 0)
+    text += format("%lld of them skipped: their gradients were not finite, and "
+                   "they have changed no weight\n",
+                   static_cast<long long>(m.skippedSteps));
   text +=
       format("  %-28s %14s %14s\n", "bytes on a rank", "predicted", "measured");
   text += bytesRow("own buffers at the peak", p.ownPeakBytes, m.ownPeakBytes);
@@ -137,6 +141,7 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
         {"cpu_s_per_step", m.cpuSecondsPerStep},
         {"page_faults_per_step", m.pageFaultsPerStep},
         {"steps", m.steps},
+        {"skipped_steps", m.skippedSteps},
         {"first_loss", m.firstLoss},
         {"last_loss", m.lastLoss}}},
       {"predicted",

@@ -232,6 +232,7 @@ std::optional<StepRecord> Trainer::finishStep() {
       job.itemsPerMicroBatch() * job.accumulation * groups.mesh().dataSize());
   const Usage after = Usage::now();
   ++measured.steps;
+  measured.skippedSteps += result.skipped;
   stepSeconds.push_back(seconds);
   stepTokens.push_back(items / seconds);
   stepCpu.push_back(after.cpuSeconds - before.cpuSeconds);
@@ -247,7 +248,7 @@ std::optional<StepRecord> Trainer::finishStep() {
   // A run that a signal ends has a line of its last step.
   if (!flight.isLine && !(stopSignal && inFlight.empty()))
     return std::nullopt;
-  record.skipped = line.hasSkipped();
+  record.skipped = line.skipped();
   record.seconds = line.meanSeconds();
   record.tokensPerSecond = items / record.seconds;
   line = LineSteps();

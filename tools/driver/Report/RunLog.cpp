@@ -38,6 +38,11 @@ std::optional<LoggedStep> stepOf(const Json &line) {
   result.stepSeconds = number<double>(line, "step_s");
   result.tokensPerSecond = number<double>(line, "tokens_per_s");
   result.peakBytes = number<int64_t>(line, "peak_bytes");
+  // A log may say that a line has skipped steps, and not how many.
+  result.skipped = std::max<int64_t>(
+      number<int64_t>(line, "skipped_steps")
+          .value_or(line.value("skipped", Json()) == Json(true) ? 1 : 0),
+      0);
   return result;
 }
 
@@ -105,6 +110,13 @@ std::optional<int64_t> RunLog::peakBytes() const {
   return most;
 }
 
+int64_t RunLog::skippedSteps() const {
+  int64_t sum = 0;
+  for (const LoggedStep &step : steps)
+    sum += step.skipped;
+  return sum;
+}
+
 std::optional<RunLog> readRunLog(const std::string &path, std::string &error) {
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -150,7 +162,12 @@ std::string renderRun(const plan::Plan &plan, const RunLog &log) {
   if (first.loss && last.loss)
     out +=
         llvm::formatv(", loss {0:F4} to {1:F4}", *first.loss, *last.loss).str();
-  return out + "; seconds and tokens/s are medians without the first step\n";
+  out += "; seconds and tokens/s are medians without the first step\n";
+  if (const int64_t skipped = log.skippedSteps())
+    out += std::to_string(skipped) +
+           (skipped == 1 ? " step was" : " steps were") +
+           " skipped: the gradients were not finite, and no weight changed\n";
+  return out;
 }
 
 Json runJson(const plan::Plan &plan, const RunLog &log) {
@@ -163,7 +180,8 @@ Json runJson(const plan::Plan &plan, const RunLog &log) {
          {"eval_loss", jsonOf(step.evalLoss)},
          {"step_s", jsonOf(step.stepSeconds)},
          {"tokens_per_s", jsonOf(step.tokensPerSecond)},
-         {"peak_bytes", step.peakBytes ? Json(*step.peakBytes) : Json()}});
+         {"peak_bytes", step.peakBytes ? Json(*step.peakBytes) : Json()},
+         {"skipped_steps", step.skipped}});
   const std::optional<int64_t> peak = log.peakBytes();
   return {{"predicted",
            {{"step_s", p.hasTime ? Json(p.stepSeconds) : Json()},
@@ -172,7 +190,8 @@ Json runJson(const plan::Plan &plan, const RunLog &log) {
           {"measured",
            {{"step_s", jsonOf(log.median(&LoggedStep::stepSeconds))},
             {"tokens_per_s", jsonOf(log.median(&LoggedStep::tokensPerSecond))},
-            {"peak_bytes", peak ? Json(*peak) : Json()}}},
+            {"peak_bytes", peak ? Json(*peak) : Json()},
+            {"skipped_steps", log.skippedSteps()}}},
           {"steps", steps}};
 }
 

@@ -21,6 +21,7 @@ struct LoggedStep {
   int64_t step = 0; // from 1
   std::optional<double> loss, evalLoss, stepSeconds, tokensPerSecond;
   std::optional<int64_t> peakBytes; // of tensors, most of all ranks
+  int64_t skipped = 0; // steps of the line whose update was left out
 };
 
 struct RunLog {
@@ -29,6 +30,7 @@ struct RunLog {
   /// communicators; of the first alone where there is no other.
   std::optional<double> median(std::optional<double> LoggedStep::*value) const;
   std::optional<int64_t> peakBytes() const;
+  int64_t skippedSteps() const;
 };
 
 /// Reads such a file; nothing, with `error` as file:line and what is wrong,
