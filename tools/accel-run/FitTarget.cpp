@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/FitTarget.h"
 
+#include "runtime/storage/FileError.h"
+
 #include <charconv>
+#include <fstream>
 #include <sstream>
 
 namespace accel::run {
@@ -87,6 +90,18 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   write("operators", all.operators, fitted.operators);
   write("collectives", all.collectives, fitted.collectives);
   return text;
+}
+
+std::string readTarget(const std::string &path) {
+  std::ifstream file(path);
+  if (!file)
+    throw FileError(path + ": cannot be opened");
+  std::stringstream target;
+  target << file.rdbuf();
+  std::string error;
+  if (withMeasured(target.str(), {}, "", error).empty())
+    throw FileError(path + ": " + error);
+  return target.str();
 }
 
 } // namespace accel::run

@@ -31,6 +31,9 @@ struct Fitted {
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error);
 
+/// The text of a target's file. Throws FileError where it is none.
+std::string readTarget(const std::string &path);
+
 } // namespace accel::run
 
 #endif // ACCEL_TOOLS_ACCEL_RUN_FITTARGET_H

@@ -75,6 +75,8 @@ Facts factsOf(const Input &input, const Options &options) {
 }
 
 Start beginRun(const Input &input, const Options &options, FolderLock &lock) {
+  if (options.calibrates()) // writes no folder
+    return {};
   lock = FolderLock(input.outDir);
   if (!input.outDir.empty())
     tidy(input.outDir);

@@ -11,6 +11,7 @@
 #include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Verify.h"
+#include "tools/accel-run/FitTarget.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -119,6 +120,24 @@ static void checkOutputModel(const Input &input) {
   }
 }
 
+/// The folder that a run writes to holds nothing that it must not touch.
+static void checkFolder(const Input &input, const Options &options) {
+  std::error_code code;
+  fs::path at = input.outDir;
+  while (!input.outDir.empty() && !fs::exists(at, code) &&
+         at.has_parent_path() && at != at.parent_path())
+    at = at.parent_path();
+  if (!input.outDir.empty() && !fs::is_directory(at, code))
+    throw InputError(at.string() + ": is not a folder, so nothing can be "
+                                   "written to it");
+  checkOutputModel(input);
+  if (const std::string folder = foreignFolder(input.outDir); !folder.empty())
+    throw InputError(folder + ": has a checkpoint's name and is none that "
+                              "accel-run has written; move it, or give "
+                              "another folder with --out DIR");
+  chooseStart(input.outDir, options.resume);
+}
+
 void checkInput(const Input &input, const Options &options, int64_t ranks) {
   const plan::Plan &plan = input.plan;
   if (plan.ranks() != ranks) {
@@ -129,7 +148,10 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     throw InputError(options.plan + ": the plan is for " +
                      std::to_string(plan.ranks()) + " ranks" +
                      (axes.empty() ? "" : " (" + axes + ")") +
-                     ", and this job has " + std::to_string(ranks));
+                     ", and this job has " + std::to_string(ranks) +
+                     ": give --nproc " + std::to_string(plan.ranks()) +
+                     ", or start so many with a launcher (torchrun, srun, "
+                     "mpirun)");
   }
   if (plan.stepOf(0).empty())
     throw InputError(options.plan + ": the plan has no program for a step",
@@ -147,27 +169,20 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   for (const std::string &path : input.weightFiles)
     readTensors(File(path, File::Mode::Read));
   Buffers(plan, input.archive, input.weightFiles);
-  std::error_code code;
-  fs::path at = input.outDir;
-  while (!input.outDir.empty() && !fs::exists(at, code) &&
-         at.has_parent_path() && at != at.parent_path())
-    at = at.parent_path();
-  if (!input.outDir.empty() && !fs::is_directory(at, code))
-    throw InputError(at.string() + ": is not a folder, so nothing can be "
-                                   "written to it");
-  checkOutputModel(input);
-  if (const std::string folder = foreignFolder(input.outDir); !folder.empty())
-    throw InputError(folder + ": has a checkpoint's name and is none that "
-                              "accel-run has written; move it, or give "
-                              "another folder with --out DIR");
-  chooseStart(input.outDir, options.resume);
+  // What times the plan's operators does not train: it writes no folder.
+  if (!options.calibrates())
+    checkFolder(input, options);
   const std::string predictions =
       resolve(plan.job.evalPredictions, input.baseDir);
+  std::error_code code;
   for (const std::string *file :
-       {&options.log, &options.profile, &options.summary, &predictions})
+       {&options.log, &options.profile, &options.summary, &options.calibrate,
+        &predictions})
     if (!file->empty() &&
         !fs::is_directory(fs::absolute(*file, code).parent_path(), code))
       throw InputError(*file + ": its folder does not exist");
+  if (!options.fit.empty())
+    readTarget(options.fit);
 }
 
 } // namespace accel::run

@@ -51,7 +51,7 @@ struct Measured {
   double stepSeconds = 0, tokensPerSecond = 0;
   double cpuSecondsPerStep = 0, pageFaultsPerStep = 0;
   int64_t steps = 0, skippedSteps = 0; // skipped: their update was left out
-  double firstLoss = 0, lastLoss = 0; // of the first and the last line
+  double firstLoss = 0, lastLoss = 0;  // of the first and the last line
 };
 
 double median(std::vector<double> values);

@@ -125,6 +125,12 @@ void Trainer::start() {
       std::printf("continues from %s\n", from.c_str());
       if (!begin.note.empty())
         std::printf("%s\n", begin.note.c_str());
+      if (firstStep >= lastStep)
+        std::printf("the checkpoint is of step %lld, and training ends at step "
+                    "%lld: no step is left to do; --steps, or schedule.steps "
+                    "in job.yaml, sets a later end\n",
+                    static_cast<long long>(firstStep),
+                    static_cast<long long>(lastStep));
       std::fflush(stdout);
     }
   }

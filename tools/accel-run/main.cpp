@@ -26,9 +26,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
 #include <malloc.h>
-#include <sstream>
 #include <unistd.h>
 
 using namespace accel;
@@ -64,18 +62,13 @@ int startRanks(const Options &options,
 /// Throws FileError.
 void fitTarget(const std::string &path, const plan::Plan &plan,
                const std::string &figures) {
-  std::ifstream file(path);
-  if (!file)
-    throw FileError(path + ": cannot be opened");
-  std::stringstream target;
-  target << file.rdbuf();
   const Fitted measured = fitted(figures);
   char day[16] = "";
   const std::time_t now = std::time(nullptr);
   std::strftime(day, sizeof day, "%F", std::gmtime(&now));
   std::string error;
   const std::string text = withMeasured(
-      target.str(), measured,
+      readTarget(path), measured,
       "accel-run --fit, " + std::string(day) + ", torch " TORCH_VERSION ", " +
           std::to_string(plan.ranks()) + " ranks of " +
           std::to_string(at::get_num_threads()) + " threads",
