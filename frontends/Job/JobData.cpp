@@ -243,13 +243,22 @@ void JobReader::checkSamples(const JobConfig &job) {
   const int64_t samples =
       dataRows ? *dataRows : (*dataTokens - 1) / **data.sequenceLength;
   const plan::Mesh &mesh = *job.accelerate.mesh;
-  int64_t step = 0;
+  const int64_t ranks = mesh.size("dp_shard") * mesh.size("dp_replicate");
+  int64_t together = 0, step = 0;
   if (samples < 1 ||
-      __builtin_mul_overflow(**data.microBatch, *job.accumulation, &step) ||
-      __builtin_mul_overflow(
-          step, mesh.size("dp_shard") * mesh.size("dp_replicate"), &step) ||
+      __builtin_mul_overflow(**data.microBatch, ranks, &together) ||
+      __builtin_mul_overflow(together, *job.accumulation, &step) ||
       samples >= step)
     return;
+  if (data.dropLast.value && samples < together)
+    return top.mapping("data")->error(
+        "invalid-value", "drop_last",
+        "the data has " + std::to_string(samples) + " sample" +
+            (samples == 1 ? "" : "s") + ", and a micro-batch on each of " +
+            std::to_string(ranks) + " ranks takes " + std::to_string(together) +
+            ": drop_last leaves nothing",
+        "give more data, a smaller micro_batch, or even_batches: true, which "
+        "repeats samples");
   top.mapping("data")->report(
       Severity::Warning, "few-samples", "micro_batch",
       "the data has " + std::to_string(samples) + " sample" +

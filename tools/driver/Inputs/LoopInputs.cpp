@@ -69,6 +69,9 @@ public:
       : inputs(inputs), job(inputs.job), engine(engine) {}
 
   void run() {
+    checkEndOfDocument(job.data.endOfDocument);
+    if (job.eval.data.endOfDocument.written())
+      checkEndOfDocument(job.eval.data.endOfDocument);
     if (hasDocuments(job))
       checkDocuments();
     if (wantsPredictions(job))
@@ -89,6 +92,19 @@ private:
   /// The loss is a cross-entropy over the vocabulary.
   bool ofTokens() const {
     return inputs.model.info().inputs.empty() && inputs.model.config();
+  }
+
+  /// A token that no text can have ends no document.
+  void checkEndOfDocument(const Setting<std::optional<int64_t>> &setting) {
+    const int64_t vocab = inputs.model.vocabSize();
+    if (setting.value && *setting.value >= vocab)
+      engine.report(diagnosticAt(
+          setting, Severity::Error, "invalid-value",
+          "documents.eos is " + std::to_string(*setting.value) +
+              ", and the model's vocabulary has ids 0 to " +
+              std::to_string(vocab - 1),
+          "write the id of the token that ends a document, the eos_token_id "
+          "of the tokenizer"));
   }
 
   void checkDocuments() {
