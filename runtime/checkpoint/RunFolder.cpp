@@ -117,6 +117,60 @@ Start newestIn(const std::string &dir,
                          nameOf(all.back()) + " with --resume PATH"));
 }
 
+/// Names of checkpoints below `dir` that come after the one a run continues
+/// from, and whose writing did not end.
+std::string incompleteAfter(const std::string &dir, const std::string &from) {
+  const std::string last = fs::path(from).filename().string();
+  std::string text;
+  std::error_code code;
+  std::vector<std::string> names;
+  for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
+    const std::string name = entry.path().filename().string();
+    if (isStep(name) && (from.empty() || name > last) &&
+        !fs::exists(entry.path() / checkpointMark.file, code))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : "\n") + name +
+            " is passed over: it is not complete (no " + checkpointMark.file +
+            ")";
+  return text;
+}
+
+/// What is wrong with a folder that was given to continue from, and holds no
+/// complete checkpoint of accel-run.
+[[noreturn]] void refuseResume(const std::string &resume) {
+  std::error_code code;
+  const fs::path folder(resume);
+  if (!fs::exists(folder, code))
+    throw FileError(resume + ": no such folder to continue from");
+  if (!fs::is_directory(folder, code))
+    throw FileError(resume + ": is not a folder; --resume takes a checkpoint's "
+                             "folder, or one that holds checkpoints");
+  // Accelerate's save_state, transformers' Trainer, DeepSpeed,
+  // torch.distributed.checkpoint.
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    if (name == ".metadata" || name == "trainer_state.json" ||
+        name == "latest" || name == "zero_to_fp32.py" ||
+        name.starts_with("random_states_") || name.starts_with("optimizer") ||
+        name.starts_with("pytorch_model_fsdp") ||
+        name.ends_with("_optim_states.pt"))
+      throw FileError(resume + ": is a checkpoint of another program (it has " +
+                      name + "); accel-opt checkpoint convert " + resume +
+                      " -o OUT --to accel-run makes one to continue from");
+  }
+  fs::path given = folder.lexically_normal();
+  if (!given.has_filename()) // "step-00000008/"
+    given = given.parent_path();
+  if (isStep(given.filename().string()))
+    throw FileError(resume + ": is not complete (no " + checkpointMark.file +
+                    "); continue from another checkpoint");
+  throw FileError(resume + ": there is no complete checkpoint");
+}
+
 /// " (process 12 on node3)", as the holder of the lock has written it.
 std::string holder(int fd) {
   char text[300];
@@ -230,7 +284,9 @@ Start chooseStart(const std::string &dir, const std::string &resume) {
     if (dir.empty())
       throw FileError("--resume auto looks in the job's checkpoint folder, and "
                       "this job has none; give --out");
-    return newestIn(dir, here);
+    Start start = newestIn(dir, here);
+    start.note = incompleteAfter(dir, start.checkpoint);
+    return start;
   }
   Start start;
   std::error_code code;
@@ -239,9 +295,10 @@ Start chooseStart(const std::string &dir, const std::string &resume) {
     start.run = textOf(readObject(fs::path(resume) / "state.json"), "run");
   } else {
     start = newestIn(resume, checkpointsIn(resume));
+    start.note = incompleteAfter(resume, start.checkpoint);
   }
   if (start.checkpoint.empty())
-    throw FileError(resume + ": there is no complete checkpoint");
+    refuseResume(resume);
   const fs::path given = fs::absolute(start.checkpoint, code);
   start.checkpoint = given.lexically_normal().string();
   if (dir.empty())
@@ -256,10 +313,11 @@ Start chooseStart(const std::string &dir, const std::string &resume) {
     return start;
   start.run = newRun();
   if (own)
-    start.note = "a new run leaves the earlier one at step " +
-                 std::to_string(own->step) +
-                 "; the later checkpoints of that one stay until this run "
-                 "writes the same steps, and --resume auto follows this run";
+    start.note += std::string(start.note.empty() ? "" : "\n") +
+                  "a new run leaves the earlier one at step " +
+                  std::to_string(own->step) +
+                  "; the later checkpoints of that one stay until this run "
+                  "writes the same steps, and --resume auto follows this run";
   return start;
 }
 

@@ -16,6 +16,7 @@
 #define ACCEL_RUNTIME_CHECKPOINT_SHARDED_H
 
 #include "runtime/checkpoint/Buffers.h"
+#include "runtime/data/SampleOrder.h"
 #include "runtime/execute/Executor.h"
 
 #include <functional>
@@ -32,6 +33,8 @@ struct TrainState {
   LossScaler::State scaler;
   std::string device;      // of the plan: "cpu" or "cuda"
   int64_t tensorRanks = 0; // of tp; 0: not recorded
+  std::string optimizer;   // of the plan; empty: not recorded
+  SampleOrder samples;     // empty: not recorded
 };
 
 /// Writes a checkpoint below `dir`, with the model's `buffers`, then removes

@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/checkpoint/State.h"
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Saturating.h"
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace accel::run {
 
@@ -25,6 +27,13 @@ namespace {
 
 constexpr int64_t maxElements = int64_t(1) << 45;
 constexpr int64_t maxRuns = int64_t(1) << 24;
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
 
 /// The elements [begin, end) of one parameter in one file.
 struct StoredPiece {
@@ -42,6 +51,11 @@ public:
   void read(const plan::Parameter &parameter, const Piece &piece,
             const std::string &kind, const at::Tensor &flat,
             const plan::StateLayout *state = nullptr) const;
+  /// A tensor of `state` of an element of the parameter is there.
+  bool hasState(const plan::Parameter &parameter,
+                const plan::StateLayout &state) const;
+  /// Names of all states.
+  std::set<std::string> states() const;
 
 private:
   struct Stored {
@@ -152,10 +166,14 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
   if (found == parameters.end())
     throw FileError(folder + ": has no " + (state ? "'" + kind + "' of " : "") +
                     "parameter '" + parameter.fqn + "'");
-  if (found->second.shape !=
-      (state ? stateShape(*state, parameter) : parameter.shape))
-    throw FileError(folder + ": parameter '" + parameter.fqn +
-                    "' has another shape than the plan's");
+  const std::vector<int64_t> shape =
+      state ? stateShape(*state, parameter) : parameter.shape;
+  if (found->second.shape != shape)
+    throw FileError(folder + ": " + (state ? "'" + kind + "' of " : "") +
+                    "parameter '" + parameter.fqn + "' has the shape " +
+                    shapeText(found->second.shape) + ", and the plan's " +
+                    shapeText(shape) +
+                    ": continue with the model of the checkpoint");
   const std::vector<StoredPiece> &pieces = found->second.pieces;
   auto first = std::partition_point(
       pieces.begin(), pieces.end(),
@@ -185,6 +203,80 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
                     "' are missing (a rank's file?)");
 }
 
+bool Checkpoint::hasState(const plan::Parameter &parameter,
+                          const plan::StateLayout &state) const {
+  if (hasOwnLayout(state))
+    return parameters.count({state.rule.name, parameter.fqn}) > 0;
+  const auto found = parameters.find({"", parameter.fqn});
+  if (found == parameters.end() || found->second.pieces.empty())
+    return true; // `read` says that the parameter is not there
+  const StoredPiece &piece = found->second.pieces.front();
+  return tensors[piece.file].count(piece.prefix + state.rule.name) > 0;
+}
+
+std::set<std::string> Checkpoint::states() const {
+  std::set<std::string> names;
+  for (const auto &byName : tensors)
+    for (const auto &[name, tensor] : byName)
+      if (const std::string kind = name.substr(name.find('.') + 1);
+          kind != "param" && !name.starts_with("buffers."))
+        names.insert(kind);
+  return names;
+}
+
+/// The optimizer that has written states of these names: the executed one with
+/// the fewest others; "" where there is none.
+std::string optimizerOf(const std::set<std::string> &states) {
+  const plan::OptimizerDescription *best = nullptr;
+  for (const plan::OptimizerDescription &each : plan::optimizers()) {
+    std::set<std::string> names;
+    for (const plan::StateRule &rule : each.states)
+      names.insert(rule.name);
+    if (each.executed && !states.empty() &&
+        std::includes(names.begin(), names.end(), states.begin(),
+                      states.end()) &&
+        (!best || each.states.size() < best->states.size()))
+      best = &each;
+  }
+  return best ? best->name : "";
+}
+
+/// Throws AgreedError, on all ranks, where the checkpoint lacks states of the
+/// plan's optimizer because another one has written it.
+void checkOptimizer(const plan::Plan &plan, const Checkpoint &checkpoint,
+                    const TrainState &state, const std::string &folder) {
+  const std::string &own = plan.job.optimizer.name;
+  const std::set<std::string> states = checkpoint.states();
+  const std::string other =
+      state.optimizer.empty() ? optimizerOf(states) : state.optimizer;
+  if (other == own)
+    return;
+  for (const plan::Unit &unit : plan.units) {
+    if (!unit.trainable)
+      continue;
+    const plan::UpdateShape shape = plan::updateShape(plan, unit);
+    for (const plan::StateLayout &layout : plan::stateLayouts(plan, unit))
+      for (const plan::StatePart &part : layout.parts) {
+        const plan::Parameter &parameter =
+            plan.parameters[shape.parameters[part.parameter].index];
+        if (checkpoint.hasState(parameter, layout))
+          continue;
+        const bool none = states.empty() || other.empty();
+        throw AgreedError(
+            folder + ": the checkpoint has " +
+            (states.empty()  ? "no states of an optimizer"
+             : other.empty() ? "states of another optimizer"
+                             : "states of " + other) +
+            ", the plan's optimizer is " + own + ", which needs '" +
+            layout.rule.name + "' of '" + parameter.fqn +
+            "'; plan with the checkpoint's optimizer" +
+            (none ? "" : " (optimizer: {name: " + other + "})") +
+            ", or begin a new run from its weights (accel-opt checkpoint "
+            "merge)");
+      }
+  }
+}
+
 /// Hashes every file once, each on one rank; all throw FileError where one is
 /// not what was written.
 void verify(Groups &groups, const std::string &folder,
@@ -203,6 +295,7 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
   const TrainState state = readState(folder, plan, files);
   verify(executor.groups(), folder, files);
   Checkpoint checkpoint(folder, state, files);
+  checkOptimizer(plan, checkpoint, state, folder);
   const Executor::Holding holding(executor);
   for (size_t u = 0; u < plan.units.size(); ++u) {
     if (!executor.holds(static_cast<int>(u)))

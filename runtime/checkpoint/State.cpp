@@ -92,7 +92,10 @@ void writeState(const std::string &folder, const plan::Plan &plan,
        {{"scale", state.scaler.scale}, {"good_steps", state.scaler.goodSteps}}},
       {"device", plan.device},
       {"ranks", plan.ranks()},
-      {"tp", plan.axisSize("tp")}};
+      {"tp", plan.axisSize("tp")},
+      {"optimizer", plan.job.optimizer.name}};
+  if (!state.samples.empty())
+    json["samples"] = state.samples;
   json["files"] = ordered_json::array();
   for (const ShardFile &file : files)
     json["files"].push_back(
@@ -149,6 +152,10 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
     state.device = json.value("device", plan.device);
     if (json.contains("tp"))
       state.tensorRanks = read.count(json, "tp", 1);
+    if (json.contains("optimizer"))
+      state.optimizer = json.at("optimizer").get<std::string>();
+    if (json.contains("samples"))
+      state.samples = json.at("samples").get<SampleOrder>();
     files = readFiles(read);
     return state;
   } catch (const nlohmann::json::exception &error) {
@@ -156,12 +163,30 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
   }
 }
 
+/// What to do without the checkpoint in `folder`.
+static std::string otherOf(const std::string &folder) {
+  fs::path own = fs::path(folder).lexically_normal();
+  if (!own.has_filename()) // a slash at the end
+    own = own.parent_path();
+  const StoredCheckpoint *before = nullptr;
+  const std::vector<StoredCheckpoint> all =
+      checkpointsIn(own.parent_path().string());
+  for (const StoredCheckpoint &checkpoint : all) {
+    if (fs::path(checkpoint.path).filename() == own.filename())
+      return before ? "continue from the checkpoint before it: --resume " +
+                          before->path
+                    : "it is the run's oldest here: continue from a copy of it";
+    before = &checkpoint;
+  }
+  return "continue from another checkpoint";
+}
+
 void verifyShard(const std::string &folder, const ShardFile &shard) {
   File file((fs::path(folder) / shard.name).string(), File::Mode::Read);
   if (file.size() != shard.bytes)
     throw FileError(file.path() + ": has " + std::to_string(file.size()) +
                     " bytes, and state.json says " +
-                    std::to_string(shard.bytes));
+                    std::to_string(shard.bytes) + "; " + otherOf(folder));
   plan::Sha256 hash;
   std::vector<char> buffer(std::min<int64_t>(shard.bytes, 4 << 20));
   for (int64_t at = 0; at < shard.bytes;) {
@@ -173,7 +198,8 @@ void verifyShard(const std::string &folder, const ShardFile &shard) {
   if (hash.hexDigest() != shard.sha256)
     throw FileError(file.path() +
                     ": is damaged: its SHA-256 is not the one that was "
-                    "written; continue from another checkpoint");
+                    "written; " +
+                    otherOf(folder));
 }
 
 } // namespace accel::run

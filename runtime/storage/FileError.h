@@ -15,6 +15,11 @@ struct FileError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// All ranks throw it alike: rank 0 says why.
+struct AgreedError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 } // namespace accel::run
 
 #endif // ACCEL_RUNTIME_STORAGE_FILEERROR_H

@@ -6,6 +6,7 @@
 #include "runtime/data/Loader.h"
 #include "runtime/data/Npy.h"
 #include "runtime/data/Prefetch.h"
+#include "runtime/data/SampleOrder.h"
 #include "runtime/data/Vocabulary.h"
 
 #include <gtest/gtest.h>
@@ -127,6 +128,39 @@ TEST_F(Data, EpochsEndWithWholeMicroBatches) {
                            {{"input_ids", plan::DType::I64, {2, 4}}}, folder,
                            error, 4));
   EXPECT_NE(error.find("drop_last leaves nothing"), std::string::npos);
+}
+
+TEST_F(Data, AnOrderThatDoesNotContinueIsToldByItsParts) {
+  write("tokens.bin", count(30));
+  job.data = source;
+  const SampleOrder before = sampleOrder(job, folder);
+  EXPECT_EQ(before, (SampleOrder{{"sequence_length", "4"},
+                                 {"dtype", "uint16"},
+                                 {"shuffle", "false"},
+                                 {"file", "tokens.bin of 60 bytes"}}));
+  EXPECT_EQ(differences(before, before), std::vector<std::string>());
+  // Checkpoints of an earlier accel-run record none.
+  EXPECT_EQ(differences({}, before), std::vector<std::string>());
+  write("tokens.bin", count(31));
+  job.sequenceLength = 8;
+  job.data.shuffle = true;
+  const std::string ending = ": data does not continue where it stood";
+  EXPECT_EQ(
+      differences(before, sampleOrder(job, folder)),
+      (std::vector<std::string>{
+          "the checkpoint's data had file tokens.bin of 60 bytes, the plan's "
+          "has file tokens.bin of 62 bytes" +
+              ending,
+          "the checkpoint's data had no seed, the plan's has seed 0" + ending,
+          "the checkpoint's samples had 4 tokens, the plan's have 8" + ending,
+          "the checkpoint's data had shuffle false, the plan's has shuffle "
+          "true" +
+              ending}));
+  job.data.path.clear();
+  job.data.files = {{"tokens.bin", 0.25, "starts.npy"}, {"b.bin", 3, ""}};
+  EXPECT_EQ(sampleOrder(job, folder).at("weight of file 1"), "0.25");
+  EXPECT_EQ(sampleOrder(job, folder).at("documents.starts of file 1"),
+            "starts.npy");
 }
 
 TEST_F(Data, FilesAreOneListOfSamplesOrShareThemByWeight) {

@@ -24,11 +24,6 @@ struct InputError : std::runtime_error {
   int code;
 };
 
-/// All ranks throw it alike: rank 0 says why.
-struct AgreedError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 /// A plan and the job's paths, made absolute.
 struct Input {
   plan::Plan plan;

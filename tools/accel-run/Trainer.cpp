@@ -73,6 +73,10 @@ void Trainer::start() {
     TrainState state = loadCheckpoint(executor, from);
     firstStep = state.step;
     firstMicroBatch = state.microBatch;
+    if (groups.rank() == 0)
+      for (const std::string &difference :
+           differences(state.samples, sampleOrder(job, input.baseDir)))
+        std::fprintf(stderr, "accel-run: note: %s\n", difference.c_str());
     const auto &functions = input.plan.functions;
     if (groups.rank() == 0 && state.device != input.plan.device &&
         std::any_of(functions.begin(), functions.end(),
@@ -121,18 +125,17 @@ void Trainer::start() {
   if (groups.rank() == 0) {
     log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
                                 job.sequenceLength > 0 ? "tokens" : "samples");
-    if (!from.empty()) {
+    if (!from.empty())
       std::printf("continues from %s\n", from.c_str());
-      if (!begin.note.empty())
-        std::printf("%s\n", begin.note.c_str());
-      if (firstStep >= lastStep)
-        std::printf("the checkpoint is of step %lld, and training ends at step "
-                    "%lld: no step is left to do; --steps, or schedule.steps "
-                    "in job.yaml, sets a later end\n",
-                    static_cast<long long>(firstStep),
-                    static_cast<long long>(lastStep));
-      std::fflush(stdout);
-    }
+    if (!begin.note.empty())
+      std::printf("%s\n", begin.note.c_str());
+    if (!from.empty() && firstStep >= lastStep)
+      std::printf("the checkpoint is of step %lld, and training ends at step "
+                  "%lld: no step is left to do; --steps, or schedule.steps in "
+                  "job.yaml, sets a later end\n",
+                  static_cast<long long>(firstStep),
+                  static_cast<long long>(lastStep));
+    std::fflush(stdout);
   }
   groups.barrier();
   Allocator::get().trim();
@@ -326,6 +329,8 @@ void Trainer::save(int64_t done, bool behind) {
   state.microBatch = firstMicroBatch + (done - firstStep) * job.accumulation *
                                            groups.mesh().dataSize();
   state.optimizerSteps = executor.optimizerSteps();
+  if (groups.rank() == 0) // which writes it
+    state.samples = sampleOrder(job, input.baseDir);
   state.scaler = executor.scaler().get();
   if (writer && behind)
     return writer->begin(state);
