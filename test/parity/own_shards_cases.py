@@ -25,7 +25,8 @@ def own_shards_case(ranks, policy, tp=1):
         recipe = jobs.write_job(context.path(), {
             "model_name_or_path": folder, "max_length": length, "bf16": True,
             "per_device_train_batch_size": batch, "save_strategy": "no",
-            "gradient_checkpointing": False, "model_init_kwargs": {
+            "gradient_checkpointing": False, "router_aux_loss_coef": 0.0,
+            "model_init_kwargs": {
                 "distributed_config": {"fsdp_size": ranks // tp, "tp_size": tp,
                                        "fsdp_mixed_precision": policy}}},
             "own.yaml")
@@ -55,7 +56,8 @@ def experts_case(ranks, ep, model, tp=1):
         recipe = jobs.write_job(context.path(), {
             "model_name_or_path": folder, "max_length": length, "bf16": False,
             "per_device_train_batch_size": batch, "save_strategy": "no",
-            "gradient_checkpointing": False, "model_init_kwargs": {
+            "gradient_checkpointing": False, "router_aux_loss_coef": 0.0,
+            "model_init_kwargs": {
                 "distributed_config": {"fsdp_size": ranks // tp, "tp_size": tp,
                                        "ep_size": ep}}},
             "own.yaml")
