@@ -25,6 +25,9 @@ using namespace accel;
 
 namespace {
 
+/// Between a function's name and the number of a variant of it.
+constexpr llvm::StringLiteral variantMark = ".v";
+
 std::string bits(ArrayRef<bool> flags) {
   std::string text;
   for (bool flag : flags)
@@ -139,7 +142,8 @@ private:
       Operation *&last = lastVariant[call.getCallee()];
       if (!known.empty()) {
         variant = callee.clone();
-        variant.setName((callee.getName() + ".v" + Twine(known.size())).str());
+        variant.setName(
+            (callee.getName() + variantMark + Twine(known.size())).str());
         symbols.insert(variant, std::next(last->getIterator()));
       }
       last = variant;
@@ -185,6 +189,13 @@ LogicalResult accel::differentiate(mlir::ModuleOp module) {
       return failure();
   }
   return success();
+}
+
+bool accel::isVariantOf(StringRef name, StringRef function) {
+  size_t number;
+  return name.consume_front(function) &&
+         (name.empty() ||
+          (name.consume_front(variantMark) && !name.getAsInteger(10, number)));
 }
 
 namespace {

@@ -17,6 +17,10 @@ namespace accel {
 /// every function gets the gradients of all its floating-point arguments.
 mlir::LogicalResult differentiate(mlir::ModuleOp module);
 
+/// Whether calls of `function` may be calls of `name` after differentiation:
+/// it is the function or a variant of it.
+bool isVariantOf(llvm::StringRef name, llvm::StringRef function);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_DIFFERENTIATE_DIFFERENTIATE_H

@@ -6,13 +6,13 @@
 #include "passes/FrameworkSteps/DecidedCandidate.h"
 
 #include "dialects/Sharding/Sharding.h"
+#include "passes/Differentiate/Differentiate.h"
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Loss/LossHead.h"
 #include "passes/Pipeline/JobAttr.h"
 
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -208,21 +208,17 @@ private:
     candidate.offloadSaved =
         asked && framework.kind() == FrameworkKind::AccelRun;
     const bool offload = asked && !candidate.offloadSaved;
-    const auto calls =
-        llvm::to_vector(graph.getBody().getOps<sharding::CallOp>());
-    llvm::StringSet<> callees;
-    for (sharding::CallOp call : calls)
-      callees.insert(call.getCallee());
+    auto calls = llvm::to_vector(graph.getBody().getOps<sharding::CallOp>());
     const bool whole = calls.size() == model.calls.size();
     auto next = calls.begin();
     for (const StepCall &of : model.calls) {
-      if (!whole && !callees.contains(model.kinds[of.kind].name)) {
+      if (!whole &&
+          (next == calls.end() ||
+           !isVariantOf(model.kinds[of.kind].name, next->getCallee()))) {
         candidate.variants.push_back(0);
         candidate.offloadActivations.push_back(false);
         continue;
       }
-      if (next == calls.end())
-        return job.emitError("the step model has calls that the job has not");
       sharding::CallOp call = *next++;
       auto how = call.getCheckpointAttr();
       const sharding::CheckpointMode mode =

@@ -15,6 +15,7 @@ import harness
 ROOT = harness.ROOT
 SHARED = os.environ.get("ACCEL_SHARED", os.path.join(ROOT, "..", "shared"))
 MODELS = os.path.join(ROOT, "test", "parity", "configs")
+SHORT = ["--seq-len", "512"]  # no model's positions end before
 OPTIONS = ["--target", "h100-sxm-80gb", "--seq-len", "2048", "--format", "json"]
 
 FSDP = """distributed_type: FSDP
@@ -121,7 +122,7 @@ def check(binary, path, model, options=()):
             continue  # neither a line nor an option says it
         with tempfile.TemporaryDirectory() as folder:
             file = taken(path, change, folder)
-            flags = [word for pair in change["flags"] for word in pair if word]
+            flags = ["=".join(word for word in pair if word) for pair in change["flags"]]
             code, second = plan(binary, file, model, *options, *flags)
         what = f"{os.path.basename(path)}: {change['change']}"
         assert code in (0, 2), (what, second["diagnostics"])
@@ -163,6 +164,41 @@ def own(name, text):
                     for model in ("llama-3-8b", "qwen2-1.5b"))
         harness.check(count > 0, "no change was printed")
         return f"{count} changes taken"
+    return case
+
+
+def published(binary):
+    """The smallest published model of each family."""
+    listed = subprocess.run([binary, "models", "--format", "json"], capture_output=True, text=True,
+                            check=True).stdout
+    smallest = {}
+    for model in json.loads(listed)["models"]:
+        known = smallest.get(model["model_type"])
+        if not known or model["parameters"] < known["parameters"]:
+            smallest[model["model_type"]] = model
+    return {family: model["name"] for family, model in smallest.items()}
+
+
+def families(file, options):
+    """Of each family something is told beside what no file says: a change whose
+    plan fails is left out, and all are where a model cannot be planned anew."""
+    def case(context):
+        path = context.path(file + ".yaml")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(OWN[file])
+        binary = context.binary("accel-opt")
+        total, silent = 0, []
+        for family, model in published(binary).items():
+            code, _ = plan(binary, path, model, *options)
+            if code not in (0, 2):
+                continue
+            count = check(binary, path, model, options)
+            total += count
+            if not count:
+                silent.append(family)
+        harness.check(not silent, f"no change is told of {', '.join(silent)}")
+        harness.check(total > 50, f"only {total} changes were printed")
+        return f"{total} changes taken"
     return case
 
 
@@ -214,4 +250,7 @@ CASES = [(name, own(name, text)) for name, text in OWN.items()] + [
     ("emit-" + name, emit(name, text)) for name, text in OWN.items()] + [
     (name, several(name, check)) for name in SEVERAL] + [
     ("emit-" + name, several(name, emitted)) for name in SEVERAL if "json" in name] + [
+    ("families-fsdp2", families("fsdp2-two", ["--micro-batch", "4", *SHORT])),
+    ("families-adapters", families("fsdp2-two", [
+        "--micro-batch", "4", "--lora-r", "16", "--dtype", "f32", *SHORT])),
     ("real-files", real)]
