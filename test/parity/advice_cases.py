@@ -59,6 +59,9 @@ SEVERAL = {
     "zero3-json": (JSON, {"ds.json": json.dumps({
         "bf16": {"enabled": True}, "train_batch_size": 32,
         "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}}})}, []),
+    "ddp-compiled": (OWN["ddp"], {}, ["--compile", "--micro-batch", "4"]),
+    "zero2-compiled": (OWN["zero2"], {}, ["--compile", "--micro-batch", "2"]),
+    "zero3-compiled": (OWN["zero3"], {}, ["--compile", "--micro-batch", "2"]),
     "accel-run": (OWN["fsdp2"], {}, ["--executor", "accel-run", "--micro-batch", "4"]),
     "accel-run-two": (OWN["fsdp2-two"], {}, ["--executor", "accel-run"]),
     "accel-run-job": (JOB.format(accelerate="fsdp2.yaml"),

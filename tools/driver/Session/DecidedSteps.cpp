@@ -43,6 +43,16 @@ static std::array<int64_t, 4> sharingOf(const PlanInputs &from) {
                    : *from.job.sequenceParallel};
 }
 
+/// Whether compiled graphs end inside of functions. Where they do is of the
+/// wrapper, its buckets and what is checkpointed
+/// (passes/Partition/CutGraphs.cpp), so that no other setting has the same
+/// parts.
+static bool cutsFunctions(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto compile = job ? job.getCompileAttr() : sharding::CompileAttr();
+  return compile && compile.getEnds() != sharding::CompileEnds::Functions;
+}
+
 DecidedSteps::FunctionsKey DecidedSteps::keyOf(mlir::ModuleOp module,
                                                const PlanInputs &from,
                                                int64_t microBatch) {
@@ -99,7 +109,8 @@ bool DecidedSteps::keep(mlir::ModuleOp module) {
   if (!step)
     return false;
   const int64_t microBatch = session.inputs->training.microBatch;
-  models[keyOf(module, *session.inputs, microBatch)] = step->model;
+  if (!cutsFunctions(module))
+    models[keyOf(module, *session.inputs, microBatch)] = step->model;
   ofMesh[{sharingOf(*session.inputs), microBatch}] = step->model;
   steps[{microBatch, 0, 0}] = std::move(step);
   return true;
@@ -290,10 +301,18 @@ std::optional<PlannedStep> DecidedSteps::plannedStep(const Edited &edited) {
       session.importSignatures(edited.inputs, edited.importing, ignored);
   if (!module || failed(runDecisions(*module, session.verificationOfTried())))
     return std::nullopt;
-  auto model = modelFor(*module, edited.inputs, edited.importing);
-  if (!model)
-    return std::nullopt;
-  auto candidate = decidedCandidate(*module, *model);
+  std::shared_ptr<const StepModel> model;
+  FailureOr<Candidate> candidate = failure();
+  if (cutsFunctions(*module)) {
+    // Signatures have no parts.
+    if (auto step = decide(edited.inputs, edited.importing, ignored,
+                           /*solves=*/false)) {
+      model = step->model;
+      candidate = step->candidate;
+    }
+  } else if ((model = modelFor(*module, edited.inputs, edited.importing))) {
+    candidate = decidedCandidate(*module, *model);
+  }
   if (failed(candidate) || !verifyCandidate(*model, *candidate).empty())
     return std::nullopt;
   const bool onDevice = neverShards(candidate->executor);
