@@ -22,10 +22,14 @@ public:
 private:
   bool knob(int index, Point point) {
     // Reshard's values follow from the wrap, which comes before it.
-    if (index == numKnobs)
+    if (index == numKnobs) {
+      // None of the counts, of which there are many, is possible then.
+      if (!space.problemBesideCounts(point).empty())
+        return true;
       return space.open(Knob::Checkpoint) && space.uniformCheckpoint
                  ? uniform(point)
                  : counts(0, 0, 0, point);
+    }
     Knob k = static_cast<Knob>(index);
     if (k == Knob::Checkpoint)
       return knob(index + 1, point);
@@ -52,10 +56,14 @@ private:
     const LayerGroup &group = space.groups[g];
     int left = static_cast<int>(group.calls.size()) - used;
     if (v + 1 == group.variants.size()) {
+      if (left && !group.allowed[v])
+        return true;
       point.counts[group.offset + v] = left;
       return counts(g + 1, 0, 0, point);
     }
-    for (int n = 0; n <= (group.allowed[v] ? left : 0); ++n) {
+    const bool full =
+        group.layer && space.offloadNeedsFull && point[Knob::ActivationOffload];
+    for (int n = 0; n <= (group.allowed[v] && !full ? left : 0); ++n) {
       point.counts[group.offset + v] = n;
       if (!counts(g, v + 1, used + n, point))
         return false;

@@ -63,8 +63,12 @@ public:
       return runExact();
     result.configured = {space.configured, evaluated(space.configured)};
     offer(result.configured);
-    std::vector<Part> parts = bounds();
+    for (const Point &start : options.starts)
+      offer({start, evaluated(start)});
     std::vector<Verdict> solved;
+    if (best && !options.starts.empty())
+      solved.push_back(*best);
+    const std::vector<Part> parts = bounds();
     for (const Part &part : parts) {
       if (!spare() ||
           (best && part.fast.seconds * boundSlack >= best->evaluation.seconds))
@@ -431,13 +435,10 @@ private:
       if (v.point.counts.empty() || v.point == here.point)
         return;
       v.evaluation = evaluated(v.point);
-      if (!v.evaluation.possible)
+      if (fits(v.evaluation) && faster(v.evaluation, here.evaluation))
+        here = v;
+      if (!v.evaluation.possible || fits(v.evaluation))
         return;
-      if (fits(v.evaluation)) {
-        if (faster(v.evaluation, here.evaluation))
-          here = v;
-        return;
-      }
       bytes = std::min(bytes, bytesOf(v.point)) -
               (v.evaluation.bytes - options.budgetBytes);
     }
@@ -554,15 +555,12 @@ private:
 
   void finish() {
     simplifyFront();
-    std::vector<Verdict> all;
+    const std::vector<Verdict> all = possible();
     result.smallest = result.configured;
-    for (const auto &[point, j] : known)
-      if (j.possible) {
-        all.push_back({point, j});
-        if (!result.smallest.evaluation.possible ||
-            j.bytes < result.smallest.evaluation.bytes)
-          result.smallest = {point, j};
-      }
+    for (const Verdict &v : all)
+      if (!result.smallest.evaluation.possible ||
+          v.evaluation.bytes < result.smallest.evaluation.bytes)
+        result.smallest = v;
     // Where two are alike within what is worthwhile, fewer changes win.
     result.front = paretoFront(all);
     for (Verdict &v : result.front)

@@ -53,6 +53,9 @@ struct SearchOptions {
   /// Points evaluated at most: a count, so that the answer does not depend on
   /// the machine that plans.
   int64_t maxEvaluations = 3000;
+  /// Points known to be good, which are evaluated first: what is found is at
+  /// least as good, however early the search stops.
+  std::vector<Point> starts;
   /// Spaces of at most this many points are enumerated: exact.
   int64_t enumerateUpTo = 1000;
   /// A change that wins less than this part of a step is not worth making.

@@ -338,7 +338,7 @@ int Space::functionsOfLoss(const Point &point) const {
   return liger || base.executor == FrameworkKind::AccelRun ? loss : 0;
 }
 
-std::string Space::problem(const Point &point) const {
+std::string Space::problemBesideCounts(const Point &point) const {
   for (int k = 0; k < numKnobs; ++k) {
     Knob knob = static_cast<Knob>(k);
     if (knob == Knob::Checkpoint || knob == Knob::Reshard)
@@ -361,6 +361,13 @@ std::string Space::problem(const Point &point) const {
     if (point[Knob::Precision] != configured[Knob::Precision])
       return "other meshes are tried with the configured precision";
   }
+  return "";
+}
+
+std::string Space::problem(const Point &point) const {
+  std::string problem = problemBesideCounts(point);
+  if (!problem.empty())
+    return problem;
   if (!open(Knob::Checkpoint) && point.counts != configured.counts)
     return "checkpointing is fixed";
   if (open(Knob::Checkpoint) && uniformCheckpoint) {

@@ -203,6 +203,8 @@ struct Space {
   /// Why the point is outside the space (ranges, counts, what goes together),
   /// or "".
   std::string problem(const Point &point) const;
+  /// The same of the knobs alone, whatever the counts.
+  std::string problemBesideCounts(const Point &point) const;
 };
 
 /// The parts of a Space that follow from the model: layers, groups with all

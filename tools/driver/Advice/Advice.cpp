@@ -357,7 +357,8 @@ private:
     std::map<tune::Point, tune::Evaluation> evaluated;
     if (advice.mesh)
       evaluated = std::move(advice.mesh->known);
-    advice.tuned = solve(*kept, evaluator, *advice.editor, evaluated);
+    advice.tuned =
+        solve(*kept, evaluator, *advice.editor, evaluated, bestOf(evaluated));
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
     if (advice.mesh && advice.tuned->result.best)
       compareMeshes(
@@ -379,7 +380,7 @@ private:
     tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,
                          given().layerCheckpointing);
     tune::CachedEvaluator narrowEvaluator(narrow, evaluator);
-    advice.yaml = solve(narrow, narrowEvaluator, *advice.editor, evaluated);
+    advice.yaml = solve(narrow, narrowEvaluator, *advice.editor, evaluated, {});
     if (!job.isJob)
       planner.certifyLines(narrowEvaluator, *advice.yaml);
     planner.planAnew(narrowEvaluator, *advice.yaml, /*refusals=*/false);
@@ -402,7 +403,7 @@ private:
     tune::CachedEvaluator &evaluator =
         space->mesh(space->configured).whole() ? own : shared;
     std::map<tune::Point, tune::Evaluation> evaluated;
-    const Tuned all = solve(*space, evaluator, editor, evaluated);
+    const Tuned all = solve(*space, evaluator, editor, evaluated, {});
     engine.note("tune-all", in.options.config,
                 all.result.best
                     ? "no setting fits with the written keys as they are; "
@@ -459,14 +460,29 @@ private:
       }
   }
 
+  /// Points that no other is better than in both bytes and seconds.
+  static std::vector<tune::Point>
+  bestOf(const std::map<tune::Point, tune::Evaluation> &evaluated) {
+    std::vector<tune::Verdict> possible;
+    for (const auto &[point, evaluation] : evaluated)
+      if (evaluation.possible)
+        possible.push_back({point, evaluation});
+    std::vector<tune::Point> best;
+    for (const tune::Verdict &verdict : tune::paretoFront(std::move(possible)))
+      best.push_back(verdict.point);
+    return best;
+  }
+
   /// The search judges by estimates. Where a plan of its answer does not fit,
   /// it searches again with so much less, and then takes what is on the front.
   /// `evaluated`: of points by searches in the same models, which meet most of
-  /// them again.
+  /// them again; `starts`: those that the search begins with.
   Tuned solve(const tune::Space &space, tune::CachedEvaluator &evaluator,
               const tune::ConfigEditor &editor,
-              std::map<tune::Point, tune::Evaluation> &evaluated) const {
+              std::map<tune::Point, tune::Evaluation> &evaluated,
+              std::vector<tune::Point> starts) const {
     tune::SearchOptions options;
+    options.starts = std::move(starts);
     options.budgetBytes = advice.budgetBytes;
     if (in.budgetBytes)
       options.shareOut = [&](int split, int64_t bytes) {
