@@ -88,4 +88,10 @@ double ErrorBars::below(double factor) const {
          (ratio - logRatios[at]) / span * (levels[at + 1] - levels[at]);
 }
 
+int64_t ErrorBars::largestWithin(int64_t bytes, double level) const {
+  const double largest =
+      std::floor(static_cast<double>(bytes) / factorAt(level));
+  return std::min(bytes, static_cast<int64_t>(largest));
+}
+
 } // namespace accel

@@ -48,6 +48,9 @@ public:
   /// The probability that a run takes no more than `factor` times what was
   /// predicted; within what the rows can tell, 0.005 to 0.995.
   double below(double factor) const;
+  /// The largest prediction that fits into `bytes` with at least the
+  /// probability `level`; never more than `bytes`.
+  int64_t largestWithin(int64_t bytes, double level) const;
   /// Runs like it were measured.
   bool measured() const { return known; }
 

@@ -172,7 +172,8 @@ class Plan:
         if memory.budget_bytes:
             over = memory.device_bytes - memory.budget_bytes
             text += f" of {size(memory.budget_bytes)}"
-            text += f", {size(over)} too much" if over > 0 else ", fits"
+            text += (f", {size(over)} too much" if over > 0 else
+                     ", fits" if memory.fits else ", does not fit")
             if memory.confidence is not None:
                 text += f" ({min(memory.confidence, 0.99):.0%} sure)"
         if self.time:

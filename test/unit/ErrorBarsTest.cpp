@@ -44,6 +44,26 @@ TEST_P(ErrorBarsOf, GrowWithTheFactor) {
   EXPECT_DOUBLE_EQ(bars.below(0), 0.005);
 }
 
+TEST_P(ErrorBarsOf, TheLargestPredictionFitsWithTheLevelAndOneMoreDoesNot) {
+  const ErrorBars bars(GetParam(), {full, "fsdp1", "a100-80gb", 4096});
+  constexpr int64_t budget = int64_t(32) << 30;
+  const auto sure = [&](int64_t predicted) {
+    return bars.below(static_cast<double>(budget) /
+                      static_cast<double>(predicted));
+  };
+  int64_t last = budget;
+  for (double level : {0.5, 0.8, 0.9, 0.95, 0.995}) {
+    const int64_t largest = bars.largestWithin(budget, level);
+    EXPECT_LE(largest, last) << level;
+    EXPECT_GE(sure(largest), level - 1e-9) << level;
+    if (largest < budget) {
+      EXPECT_LT(sure(largest + largest / 1000), level) << level;
+    }
+    last = largest;
+  }
+  EXPECT_LT(last, budget);
+}
+
 TEST_P(ErrorBarsOf, AreWiderWhereNothingWasMeasured) {
   const ErrorBars known(GetParam(), {full, "fsdp1", "a100-80gb", 4096});
   const std::tuple<TrainedKind, const char *, const char *> unmeasured[] = {

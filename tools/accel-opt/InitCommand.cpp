@@ -41,6 +41,9 @@ void addOptions(Arguments &a, InitOptions &o) {
            "LoRA of PEFT: a folder with adapter_config.json");
   a.option("--memory-budget", o.plan.memoryBudgetBytes, bytesValue("70GiB"),
            "per rank, e.g. 70GiB (default: the target's memory)");
+  a.option("--confidence", o.plan.confidence, percentValue(),
+           "with which it has to fit, e.g. 95% (default: the prediction "
+           "alone)");
   a.option("--accelerate-version", o.plan.accelerateVersion, textValue("V"),
            "for this version of accelerate (default 1.15.0)");
   a.option("--torch-version", o.plan.torchVersion, textValue("V"),

@@ -55,8 +55,9 @@ public:
   std::optional<Advice> run() {
     advice.executor = in.executor;
     advice.hasTime = in.target != nullptr;
-    advice.budgetBytes =
-        in.budgetBytes.value_or(std::numeric_limits<int64_t>::max());
+    constexpr int64_t unbounded = std::numeric_limits<int64_t>::max();
+    advice.budgetBytes = in.budgetBytes.value_or(unbounded);
+    advice.roomBytes = in.roomBytes.value_or(unbounded);
     auto step = in.source(training.microBatch, 0, 0);
     if (!step || !checkScript())
       return std::nullopt;
@@ -89,9 +90,8 @@ public:
                         "leaves less idle; plan with --allocator-conf to see");
     findSmallestRank();
     if (in.options.maxBatch)
-      advice.maxBatch =
-          findMaxBatch([&](int64_t microBatch) { return at(microBatch); },
-                       advice.budgetBytes);
+      advice.maxBatch = findMaxBatch(
+          [&](int64_t microBatch) { return at(microBatch); }, advice.roomBytes);
     else
       recommend();
     return std::move(advice);
@@ -285,7 +285,7 @@ private:
     const bool tuning = in.options.tune.has_value();
     if (planRunMeshes(in, in.options.tune == TuneScope::All))
       advice.runMeshes =
-          runMeshes(in, base, advice.configured, advice.budgetBytes);
+          runMeshes(in, base, advice.configured, advice.roomBytes);
     // The search shards all units over the same ranks, and has none of the
     // settings that only stages forbid.
     const bool staged = in.executor == FrameworkKind::AccelRun &&
@@ -310,7 +310,7 @@ private:
     }
     if (space->mesh(space->configured).whole())
       advice.mesh =
-          addMeshes(in, target, *advice.model, given(), advice.budgetBytes,
+          addMeshes(in, target, *advice.model, given(), advice.roomBytes,
                     *in.options.tune == TuneScope::All, *space);
     else if (tuning && base.mesh.ranksPerSample() > 1 && !advice.runMeshes)
       engine.note("not-tuned", in.options.config,
@@ -333,20 +333,19 @@ private:
                                     editedSource(in, *kept, *advice.editor));
     tune::Evaluation before = evaluator.evaluate(kept->configured);
     if (!tuning) {
-      std::vector<tune::Change> all =
-          tune::turns(*kept, evaluator, *advice.editor, kept->configured,
-                      advice.budgetBytes);
+      std::vector<tune::Change> all = tune::turns(
+          *kept, evaluator, *advice.editor, kept->configured, advice.roomBytes);
       // Estimates say which changes are worth planning; what is told of them
       // is what a plan of the changed configuration says.
       std::vector<tune::Change> worth =
-          tune::worthTelling(all, before, advice.budgetBytes, changesPlanned,
+          tune::worthTelling(all, before, advice.roomBytes, changesPlanned,
                              /*estimated=*/true);
       planner.planAnew(evaluator, worth);
       if (in.target)
         advice.refused =
             tune::configuredDecisions(*kept, evaluator, *advice.editor, all);
       advice.changes =
-          tune::worthTelling(worth, planner.asConfigured(), advice.budgetBytes,
+          tune::worthTelling(worth, planner.asConfigured(), advice.roomBytes,
                              ChangePlanner::changesTold);
       planner.findSmallestSet(worth);
       return;
@@ -394,7 +393,7 @@ private:
       return;
     // Its own meshes, of which `open` has no models.
     if (space->mesh(space->configured).whole())
-      addMeshes(in, target, *advice.model, given(), advice.budgetBytes,
+      addMeshes(in, target, *advice.model, given(), advice.roomBytes,
                 /*all=*/true, *space);
     tune::ConfigEditor editor(*space, *advice.job, {}, given());
     tune::CachedEvaluator own(*space, target, in.source,
@@ -426,7 +425,7 @@ private:
     advice.solved = tune::solvedCheckpointing(
         space, evaluator, editor,
         result.best ? result.best->point : result.smallest.point,
-        advice.budgetBytes);
+        advice.roomBytes);
     if (advice.solved) {
       tune::Evaluation before = result.smallest.evaluation;
       if (result.best) {
@@ -452,7 +451,7 @@ private:
                      });
     tuned.result.best.reset();
     for (const tune::Verdict &verdict : front)
-      if (verdict.evaluation.bytes <= advice.budgetBytes &&
+      if (verdict.evaluation.bytes <= advice.roomBytes &&
           planner.fitsAsPlanned(evaluator, verdict.point, tuned.predicted)) {
         tuned.result.best = verdict;
         budgetBytes = verdict.evaluation.bytes;
@@ -483,7 +482,7 @@ private:
               std::vector<tune::Point> starts) const {
     tune::SearchOptions options;
     options.starts = std::move(starts);
-    options.budgetBytes = advice.budgetBytes;
+    options.budgetBytes = advice.roomBytes;
     if (in.budgetBytes)
       options.shareOut = [&](int split, int64_t bytes) {
         return evaluator.shareOut(split, bytes);
@@ -511,7 +510,7 @@ private:
       return tuned;
     if (!planner.fitsAsPlanned(evaluator, tuned.result.best->point,
                                tuned.predicted)) {
-      options.budgetBytes -= tuned.predicted.deviceBytes - advice.budgetBytes;
+      options.budgetBytes -= tuned.predicted.deviceBytes - advice.roomBytes;
       tuned.result.best = look().best;
       if (!tuned.result.best ||
           !planner.fitsAsPlanned(evaluator, tuned.result.best->point,

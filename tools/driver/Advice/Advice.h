@@ -75,7 +75,9 @@ struct Advice {
   /// Of the rank with the smallest shards, where shards are uneven.
   std::optional<StepPrediction> smallestRank;
   bool hasTime = false;
-  int64_t budgetBytes = 0;              // INT64_MAX: none
+  /// INT64_MAX: none. What fits is judged by `roomBytes`, which is the budget
+  /// or what --confidence leaves of it.
+  int64_t budgetBytes = 0, roomBytes = 0;
   std::shared_ptr<const JobConfig> job; // what editor refers to
   yaml::FileTexts texts;                // that stand for its files
   /// The precision policy of each of the space's precisions.
@@ -107,7 +109,8 @@ struct AdviceInputs {
   const Target *target = nullptr;
   const Target &device;
   int64_t ranksPerNode = 1;
-  std::optional<int64_t> budgetBytes;
+  /// Of a device, which its allocator has; what a prediction may be to fit.
+  std::optional<int64_t> budgetBytes, roomBytes;
   int64_t lossChunks = 1; // of accel-run's program
   /// Of accel-run, what its program takes as configured; null of others.
   const StepPrediction *program = nullptr;

@@ -127,13 +127,18 @@ std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
   return text.empty() ? "as configured" : text;
 }
 
-std::string refusal(const tune::ConfigEditor &, const tune::Decided &d,
-                    int64_t budgetBytes) {
+std::string judgedBy(const Advice &advice) {
+  return advice.roomBytes < advice.budgetBytes
+             ? "what --confidence leaves of the budget"
+             : "the budget";
+}
+
+std::string refusal(const Advice &advice, const tune::Decided &d) {
   const tune::Change &r = *d.refused;
   if (!r.fits)
-    return r.text + ": " + formatBytes(r.evaluation.bytes - budgetBytes) +
-           " over the budget, at the peak in " + d.refusedAt + " (" +
-           formatSecondsChange(r.seconds) + " a step)";
+    return r.text + ": " + formatBytes(r.evaluation.bytes - advice.roomBytes) +
+           " over " + judgedBy(advice) + ", at the peak in " + d.refusedAt +
+           " (" + formatSecondsChange(r.seconds) + " a step)";
   return r.text + ": " + formatSecondsChange(r.seconds) + " a step, " +
          formatBytesChange(r.bytes);
 }
@@ -158,8 +163,7 @@ std::vector<plan::Decision> recordedDecisions(const Advice &advice) {
                    : tuned ? "as configured: no other option fits and is faster"
                            : "as configured";
     if (d.refused)
-      decision.alternatives.push_back(
-          refusal(*advice.editor, d, advice.budgetBytes));
+      decision.alternatives.push_back(refusal(advice, d));
     result.push_back(std::move(decision));
   }
   for (const auto &[knob, state] : advice.fixed) {

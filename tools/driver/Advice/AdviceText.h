@@ -36,8 +36,10 @@ std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
                     const tune::Point &point);
 /// The best refused alternative of a decision: "layers stay gathered until the
 /// backward: 4.1 GiB over the budget, at the peak in ...".
-std::string refusal(const tune::ConfigEditor &editor, const tune::Decided &d,
-                    int64_t budgetBytes);
+std::string refusal(const Advice &advice, const tune::Decided &d);
+/// What settings are judged by: "the budget", or "what --confidence leaves of
+/// the budget".
+std::string judgedBy(const Advice &advice);
 /// Decisions as a plan records them, with the binding constraint.
 std::vector<plan::Decision> recordedDecisions(const Advice &advice);
 

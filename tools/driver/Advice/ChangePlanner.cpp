@@ -44,7 +44,7 @@ bool ChangePlanner::fitsAsPlanned(tune::CachedEvaluator &evaluator,
                                   StepPrediction &predicted) const {
   auto p = plannedAt(evaluator, point, /*onDevice=*/false);
   predicted = p ? *p : evaluator.predict(point, true);
-  return p && predicted.deviceBytes <= advice.budgetBytes;
+  return p && predicted.deviceBytes <= advice.roomBytes;
 }
 
 void ChangePlanner::planAhead(tune::CachedEvaluator &evaluator,
@@ -66,7 +66,7 @@ tune::Evaluation ChangePlanner::asConfigured() const {
 }
 
 bool ChangePlanner::fits(const StepPrediction &p) const {
-  return p.deviceBytes <= advice.budgetBytes &&
+  return p.deviceBytes <= advice.roomBytes &&
          (target.host.memoryBytes <= 0 ||
           p.hostBytes <= target.host.memoryBytes);
 }
@@ -186,7 +186,7 @@ bool ChangePlanner::mayFit(const std::vector<const tune::Change *> &parts,
   int64_t bytes = advice.configured.deviceBytes;
   for (size_t i : chosen)
     bytes += parts[i]->bytes;
-  return bytes - advice.budgetBytes <= advice.budgetBytes / partsOfSlack;
+  return bytes - advice.roomBytes <= advice.roomBytes / partsOfSlack;
 }
 
 bool ChangePlanner::trySets(const std::vector<const tune::Change *> &parts,

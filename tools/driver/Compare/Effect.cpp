@@ -77,6 +77,7 @@ std::optional<Effect> effectOfConfig(const std::string &path,
   effect.prediction = report.prediction;
   effect.hasTime = report.hasTime;
   effect.budgetBytes = report.budgetBytes;
+  effect.roomBytes = report.roomBytes;
   effect.fits = report.fits;
   return effect;
 }

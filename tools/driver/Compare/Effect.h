@@ -22,7 +22,7 @@ struct Effect {
   std::string strategy;
   StepPrediction prediction;
   bool hasTime = false;
-  std::optional<int64_t> budgetBytes;
+  std::optional<int64_t> budgetBytes, roomBytes;
   std::optional<bool> fits;
 };
 

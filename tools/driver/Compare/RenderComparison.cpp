@@ -54,7 +54,7 @@ std::string about(const Effect &e) {
   if (e.fits && e.budgetBytes)
     text += *e.fits ? ", fits in " + formatBytes(*e.budgetBytes)
                     : ", DOES NOT FIT: " +
-                          tooMuch(e.prediction.deviceBytes, *e.budgetBytes);
+                          tooMuch(e.prediction.deviceBytes, *e.roomBytes);
   return text;
 }
 

@@ -90,6 +90,7 @@ private:
           tuned.result.smallest.evaluation.bytes;
     result.choices.push_back(attempt.choice);
     budget = advice->budgetBytes;
+    room = advice->roomBytes;
     if (!attempt.choice.fits ||
         (best && best->choice.predicted.stepSeconds <=
                      attempt.choice.predicted.stepSeconds))
@@ -120,7 +121,7 @@ private:
     for (const tune::Decided &d : tuned.decisions) {
       std::string why = d.choice;
       if (d.refused)
-        why += "; otherwise " + refusal(*advice.editor, d, advice.budgetBytes);
+        why += "; otherwise " + refusal(advice, d);
       for (const tune::YamlLine &line :
            advice.editor->express(d.knob, tuned.result.best->point).yaml)
         reasons[line.key.substr(line.key.rfind('.') + 1)] = why;
@@ -155,8 +156,11 @@ private:
         text += (text.empty() ? "" : ", ") + c.strategy + " " +
                 formatBytes(c.predicted.deviceBytes);
     engine.error("nothing-fits", "",
-                 "no setting fits in " + formatBytes(budget) +
-                     " per rank; the smallest are " + text,
+                 "no setting fits in " + formatBytes(budget) + " per rank" +
+                     (room < budget ? ", of which --confidence leaves " +
+                                          formatBytes(room)
+                                    : "") +
+                     "; the smallest are " + text,
                  "more ranks (--num-processes), shorter sequences (--seq-len), "
                  "an adapter (--adapter) or a leaner --optim");
   }
@@ -244,7 +248,7 @@ private:
   InitResult result;
   std::optional<Attempt> best;
   std::vector<Diagnostic> errors;
-  int64_t budget = 0;
+  int64_t budget = 0, room = 0; // of an advice
 };
 
 } // namespace

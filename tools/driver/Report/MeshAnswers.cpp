@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/MeshAnswers.h"
 
+#include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Text/Format.h"
 
 #include <nlohmann/json.hpp>
@@ -33,8 +34,9 @@ static std::string against(const MeshAnswer &answer, const MeshChoice &other) {
 }
 
 static std::string lacks(const Advice &advice, const MeshChoice &other) {
-  return formatBytes(other.predicted.deviceBytes - advice.budgetBytes) +
-         " over the budget, at the peak in " + other.predicted.peakWhere;
+  return formatBytes(other.predicted.deviceBytes - advice.roomBytes) +
+         " over " + judgedBy(advice) + ", at the peak in " +
+         other.predicted.peakWhere;
 }
 
 std::string renderMesh(const Advice &advice) {
@@ -69,20 +71,19 @@ Json meshAnswerJson(const Advice &advice) {
     if (!c)
       return nullptr;
     const plan::Mesh &mesh = c->mesh.mesh;
-    return {
-        {"tp", mesh.size("tp")},
-        {"pp", mesh.size("pp")},
-        {"cp", mesh.size("cp")},
-        {"last_stage_layers", c->mesh.lastLayers},
-        {"dp", mesh.size("dp_replicate") * mesh.size("dp_shard")},
-        {"sequence_parallel", c->mesh.sequence},
-        {"micro_batches", c->mesh.accumulation},
-        {"device_bytes", c->predicted.deviceBytes},
-        {"over_budget_bytes",
-         std::max<int64_t>(0, c->predicted.deviceBytes - advice.budgetBytes)},
-        {"step_s", c->predicted.stepSeconds},
-        {"exposed_s", c->predicted.exposedSeconds},
-        {"peak_where", c->predicted.peakWhere}};
+    return {{"tp", mesh.size("tp")},
+            {"pp", mesh.size("pp")},
+            {"cp", mesh.size("cp")},
+            {"last_stage_layers", c->mesh.lastLayers},
+            {"dp", mesh.size("dp_replicate") * mesh.size("dp_shard")},
+            {"sequence_parallel", c->mesh.sequence},
+            {"micro_batches", c->mesh.accumulation},
+            {"device_bytes", c->predicted.deviceBytes},
+            {"over_budget_bytes",
+             std::max<int64_t>(0, c->predicted.deviceBytes - advice.roomBytes)},
+            {"step_s", c->predicted.stepSeconds},
+            {"exposed_s", c->predicted.exposedSeconds},
+            {"peak_where", c->predicted.peakWhere}};
   };
   return {{"meshes", answer.meshes},
           {"judged", answer.evaluated},

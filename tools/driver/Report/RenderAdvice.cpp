@@ -34,7 +34,7 @@ public:
 
 private:
   bool hasBudget() const {
-    return advice.budgetBytes != std::numeric_limits<int64_t>::max();
+    return advice.roomBytes != std::numeric_limits<int64_t>::max();
   }
 
   /// A change as lines of a table: what it writes, and what a plan of it holds
@@ -61,7 +61,7 @@ private:
       row.note += (row.note.empty() ? "" : "; ") + c.caution;
     if (!c.fits)
       row.note += (row.note.empty() ? "" : "; ") +
-                  tooMuch(c.evaluation.bytes, advice.budgetBytes);
+                  tooMuch(c.evaluation.bytes, advice.roomBytes);
     return row;
   }
 
@@ -229,8 +229,8 @@ private:
   void limits(const Tuned &t) {
     out += "\n  the peak is in " + t.predicted.peakWhere;
     if (hasBudget())
-      out += ", " + formatBytes(advice.budgetBytes - t.predicted.deviceBytes) +
-             " below the budget";
+      out += ", " + formatBytes(advice.roomBytes - t.predicted.deviceBytes) +
+             " below " + judgedBy(advice);
     if (!t.predicted.exposed.empty())
       out += "; most waiting is for " + t.predicted.exposed[0].cause + " (" +
              formatSeconds(t.predicted.exposed[0].seconds) + ")";
@@ -239,8 +239,7 @@ private:
       // What speaks against other meshes is said with them.
       if (d.refused && !(advice.mesh && d.knob == tune::Knob::Mesh) &&
           (d.changed || (!d.refused->fits && d.refused->seconds < 0)))
-        out +=
-            "  not: " + refusal(*advice.editor, d, advice.budgetBytes) + "\n";
+        out += "  not: " + refusal(advice, d) + "\n";
   }
 
   void front(const Tuned &t) {
@@ -250,10 +249,9 @@ private:
            padLeft("memory", 10) + padLeft("step", 10) + "   of " +
            searched(t) + "\n";
     for (const tune::Verdict &v : t.result.front) {
-      std::string mark = v.evaluation.bytes > advice.budgetBytes
-                             ? "does not fit"
-                         : v.point == t.result.best->point ? "recommended"
-                                                           : "";
+      std::string mark = v.evaluation.bytes > advice.roomBytes ? "does not fit"
+                         : v.point == t.result.best->point     ? "recommended"
+                                                               : "";
       out += "  " + padRight(mark, 22) +
              padLeft(formatBytes(v.evaluation.bytes), 10) +
              padLeft(formatSeconds(v.evaluation.seconds), 10) + "   " +
@@ -285,8 +283,8 @@ private:
     const tune::Evaluation &least = t.result.smallest.evaluation;
     out += "\n  NOTHING FITS  the smallest of " + searched(t) + " takes " +
            formatBytes(least.bytes) + ", " +
-           formatBytes(least.bytes - advice.budgetBytes) +
-           " more than the budget:\n                " +
+           formatBytes(least.bytes - advice.roomBytes) + " more than " +
+           judgedBy(advice) + ":\n                " +
            summary(*advice.space, *advice.editor, t.result.smallest.point) +
            "\n";
     solved();
@@ -305,7 +303,7 @@ private:
     if (!m.fits) {
       out += "\n  largest micro-batch: none; one sequence takes " +
              formatBytes(m.next.deviceBytes) + ", " +
-             tooMuch(m.next.deviceBytes, advice.budgetBytes) +
+             tooMuch(m.next.deviceBytes, advice.roomBytes) +
              ", at the peak in " + m.next.peakWhere + "\n";
       return;
     }
@@ -318,7 +316,7 @@ private:
     out += "\n";
     if (m.next.deviceBytes)
       out += "    one more takes " + formatBytes(m.next.deviceBytes) + ", " +
-             tooMuch(m.next.deviceBytes, advice.budgetBytes) +
+             tooMuch(m.next.deviceBytes, advice.roomBytes) +
              ", at the peak in " + m.next.peakWhere + "\n";
   }
 

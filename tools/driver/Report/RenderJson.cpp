@@ -90,7 +90,7 @@ Json tunedJson(const Advice &advice, const Tuned &t) {
     front.push_back(
         {{"device_bytes", v.evaluation.bytes},
          {"step_s", v.evaluation.seconds},
-         {"fits", v.evaluation.bytes <= advice.budgetBytes},
+         {"fits", v.evaluation.bytes <= advice.roomBytes},
          {"change", summary(*advice.space, *advice.editor, v.point)},
          {"setting", settingJson(*advice.space, *advice.model, v.point)}});
   result["front"] = front;
@@ -138,7 +138,7 @@ void addAdvice(Json &root, const Advice &advice) {
         {"fits", m.fits ? figures(advice, m.at) : Json()},
         {"next", m.next.deviceBytes ? figures(advice, m.next) : Json()},
         {"next_over_bytes", m.next.deviceBytes
-                                ? Json(m.next.deviceBytes - advice.budgetBytes)
+                                ? Json(m.next.deviceBytes - advice.roomBytes)
                                 : Json()},
         {"next_peak_where",
          m.next.deviceBytes ? Json(m.next.peakWhere) : Json()}};
@@ -183,6 +183,7 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
         {"breakdown", breakdown},
         {"budget_bytes",
          report.budgetBytes ? Json(*report.budgetBytes) : Json()},
+        {"room_bytes", report.roomBytes ? Json(*report.roomBytes) : Json()},
         {"fits", report.fits ? Json(*report.fits) : Json()},
         {"confidence", report.confidence ? Json(*report.confidence) : Json()},
         {"device_bytes_90", rangeJson(report.likelyBytes)},

@@ -42,11 +42,11 @@ bool lacksConfidence(const PlanReport &report) {
 std::string persistentTooMuch(const plan::Plan &plan,
                               const PlanReport &report) {
   int64_t kept = report.prediction.persistentBytes;
-  if (kept <= *report.budgetBytes)
+  if (kept <= *report.roomBytes)
     return "";
   std::string text = "; what a rank keeps between steps alone is " +
                      formatBytes(kept) + ", " +
-                     tooMuch(kept, *report.budgetBytes);
+                     tooMuch(kept, *report.roomBytes);
   if (!report.advice)
     return text;
   const Candidate &candidate = report.advice->candidate;
@@ -59,8 +59,8 @@ std::string persistentTooMuch(const plan::Plan &plan,
             " ranks, it would take " +
             formatGrouped(std::ceil(static_cast<double>(kept) *
                                     static_cast<double>(shards) /
-                                    static_cast<double>(*report.budgetBytes))) +
-            " to get below the budget";
+                                    static_cast<double>(*report.roomBytes))) +
+            " to get below " + judgedBy(*report.advice);
   return text;
 }
 
@@ -158,6 +158,9 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
     out += "    it fits with " + formatConfidence(*report.confidence) +
            ", and --confidence asks for " +
            formatConfidence(*report.askedConfidence) + "\n";
+  if (report.askedConfidence && report.roomBytes < report.budgetBytes)
+    out += "    --confidence leaves " + formatBytes(*report.roomBytes) +
+           " of the budget to predictions\n";
   if (report.likelyBytes)
     out +=
         "    90 % of runs take " + formatRange(*report.likelyBytes) +

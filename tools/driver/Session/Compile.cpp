@@ -108,6 +108,7 @@ private:
         session.machine(),
         session.ranksPerNode ? session.ranksPerNode : 1,
         result.report.budgetBytes,
+        result.report.roomBytes,
         session.importing.lossChunks
             ? session.importing.lossChunks->count.value_or(1)
             : 1,
@@ -220,12 +221,11 @@ private:
         program, *advice.model,
         expand(*advice.space, *advice.model, tuned.result.best->point),
         tuned.predicted.recomputeSeconds);
-    if (result.report.budgetBytes &&
-        exact.deviceBytes > *result.report.budgetBytes)
+    if (exact.deviceBytes > advice.roomBytes)
       engine.warning("not-certified", options.config,
                      "the program of the recommended setting takes " +
-                         formatBytes(exact.deviceBytes) +
-                         ", which is over the budget; the search was told " +
+                         formatBytes(exact.deviceBytes) + ", which is over " +
+                         judgedBy(advice) + "; the search was told " +
                          formatBytes(tuned.predicted.deviceBytes),
                      "give a smaller --memory-budget");
     tuned.predicted = exact;

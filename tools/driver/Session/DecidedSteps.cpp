@@ -143,7 +143,7 @@ void DecidedSteps::decideWaits(mlir::ModuleOp module) {
     return;
   auto &kept = steps[{session.inputs->training.microBatch, 0, 0}];
   const WaitChoice choice = chooseWaits(*kept, session.machine(),
-                                        session.budgetBytes(), openWaits(job));
+                                        session.roomBytes(), openWaits(job));
   apply(choice, job);
   DecidedStep waiting = *kept;
   ImportOptions &importing = session.importing;

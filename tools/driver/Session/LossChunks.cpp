@@ -87,10 +87,10 @@ std::optional<Tried> compileWith(const Importer &importer,
   predictTime(plan, judge.machine, judge.ranksPerNode);
   tried.seconds =
       plan.predicted.stepSeconds + matmulTraffic(plan, judge.machine);
-  if (judge.budgetBytes)
+  if (judge.roomBytes)
     tried.fits = judge.machine.reservedBytes(tried.peakBytes) +
                      judge.machine.contextBytes <=
-                 *judge.budgetBytes;
+                 *judge.roomBytes;
   for (const plan::Program &program : plan.programs)
     if (program.name == plan.predicted.peakProgram &&
         plan.predicted.peakInstruction >= 0)

@@ -20,9 +20,9 @@ namespace accel {
 struct LossJudge {
   const Target &machine; // whose seconds count
   int64_t ranksPerNode = 0;
-  /// Bytes of a device, of which a plan takes its reserved bytes and the
-  /// context; none where nothing says.
-  std::optional<int64_t> budgetBytes;
+  /// What a plan's reserved bytes and the context may take of a device; none
+  /// where nothing says.
+  std::optional<int64_t> roomBytes;
   Verification verification = Verification::AfterEachPass;
 };
 
@@ -36,7 +36,7 @@ using Importer =
 /// of the program. Chosen is the least product of peak bytes and seconds of a
 /// step (of products within 1 % the fewest chunks), since each further chunk
 /// saves less and costs a pass over the table; where that does not fit
-/// `budgetBytes`, the fewest chunks that do, or the lowest peak. False after an
+/// `roomBytes`, the fewest chunks that do, or the lowest peak. False after an
 /// error.
 bool chooseLossChunks(const Importer &importer, const LossJudge &judge,
                       ImportOptions &options);

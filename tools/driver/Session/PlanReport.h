@@ -47,6 +47,7 @@ struct PlanReport {
   bool hasTime = false;
   plan::DType compute = plan::DType::F32, reduce = plan::DType::F32;
   std::optional<int64_t> budgetBytes; // per rank
+  std::optional<int64_t> roomBytes;   // Session::roomBytes
   std::optional<int64_t> hostBytes;   // of the host, where the target says it
   std::optional<bool> fits;
   /// How sure `fits` is, 0 to 1 (passes/Cost/ErrorBars.h); asked for more:

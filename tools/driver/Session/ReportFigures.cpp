@@ -56,6 +56,7 @@ void describeInputs(const Session &session, PlanReport &report) {
     report.strategy += " by " + session.inputs->trainer;
   report.executor = session.inputs->executor;
   report.budgetBytes = session.budgetBytes();
+  report.roomBytes = session.roomBytes();
   report.ranksPerNode = session.ranksPerNode;
 }
 
@@ -77,10 +78,11 @@ void describeSplits(mlir::ModuleOp module, PlanReport &report) {
 void useProgramFigures(const Session &session, const plan::Plan &plan,
                        PlanReport &r) {
   r.budgetBytes = session.budgetBytes();
+  r.roomBytes = session.roomBytes();
   if (session.target)
     r.mfu = modelFlopsUtilisation(plan, *session.target);
-  if (r.budgetBytes)
-    r.fits = plan.predicted.deviceBytes <= *r.budgetBytes;
+  if (r.roomBytes)
+    r.fits = plan.predicted.deviceBytes <= *r.roomBytes;
   r.prediction =
       accelRunPrediction(plan, session.targetOrNone(), session.ranksPerNode);
   r.hasTime = session.target.has_value();
@@ -109,8 +111,8 @@ void useFrameworkFigures(const Session &session, const plan::Plan &plan,
   if (session.target && isPipelined(advice.candidate))
     r.pipeline =
         simulateStages(*advice.model, *session.target, advice.candidate);
-  if (r.budgetBytes)
-    r.fits = r.prediction.deviceBytes <= *r.budgetBytes;
+  if (r.roomBytes)
+    r.fits = r.prediction.deviceBytes <= *r.roomBytes;
   if (session.target && session.target->host.memoryBytes > 0)
     r.hostBytes = session.target->host.memoryBytes;
   if (r.hostBytes && r.prediction.hostBytes > *r.hostBytes)
@@ -128,30 +130,17 @@ void useFrameworkFigures(const Session &session, const plan::Plan &plan,
   }
 }
 
-static ErrorBars::Run measuredAs(const Session &session,
-                                 const PlanReport &report) {
-  ErrorBars::Run run;
-  run.kind = session.importing.fp8Training      ? TrainedKind::Fp8
-             : session.importing.compiledWhole  ? TrainedKind::Compiled
-             : session.inputs->job.quantization ? TrainedKind::Quantised
-             : session.inputs->adapter          ? TrainedKind::Adapter
-                                                : TrainedKind::Full;
-  run.framework = toString(session.inputs->executor);
-  run.target = session.inputs->targetName;
-  if (report.advice)
-    run.tokens = report.advice->model->tokens();
-  return run;
-}
-
 void addErrorBars(const Session &session, PlanReport &r) {
   constexpr double level = 0.9;
-  const ErrorBars::Run run = measuredAs(session, r);
+  ErrorBars::Run run = session.predictedRun();
   const ErrorBars bytes(ErrorBars::Figure::Bytes, run);
   const auto predicted = static_cast<double>(r.prediction.deviceBytes);
   const ErrorBars::Interval around = bytes.interval(level);
   r.likelyBytes = {around.low * predicted, around.high * predicted};
   r.measuredAlike = bytes.measured();
   if (r.hasTime) {
+    if (r.advice)
+      run.tokens = r.advice->model->tokens();
     const ErrorBars seconds(ErrorBars::Figure::Seconds, run);
     const ErrorBars::Interval step = seconds.interval(level);
     r.likelySeconds = {step.low * r.prediction.stepSeconds,
@@ -159,15 +148,13 @@ void addErrorBars(const Session &session, PlanReport &r) {
   }
   if (!r.fits || !r.budgetBytes || predicted <= 0)
     return;
+  r.askedConfidence = session.options.confidence;
   // A host that is too small is another matter.
-  if (*r.fits != (r.prediction.deviceBytes <= *r.budgetBytes))
+  if (*r.fits != (r.prediction.deviceBytes <= *r.roomBytes))
     return;
   const double below =
       bytes.below(static_cast<double>(*r.budgetBytes) / predicted);
-  r.confidence = *r.fits ? below : 1 - below;
-  r.askedConfidence = session.options.confidence;
-  if (*r.fits && r.askedConfidence && *r.confidence < *r.askedConfidence)
-    r.fits = false;
+  r.confidence = r.prediction.deviceBytes <= *r.budgetBytes ? below : 1 - below;
 }
 
 /// Without samples or steps to accumulate, nothing says that there is a

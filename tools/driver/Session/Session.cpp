@@ -67,6 +67,28 @@ std::optional<int64_t> Session::budgetBytes() const {
   return target->memoryBytes;
 }
 
+std::optional<int64_t> Session::roomBytes() const {
+  const std::optional<int64_t> budget = budgetBytes();
+  // A compiled module does not say what it trains.
+  if (!budget || !options.confidence || !inputs)
+    return budget;
+  return ErrorBars(ErrorBars::Figure::Bytes, predictedRun())
+      .largestWithin(*budget, *options.confidence);
+}
+
+ErrorBars::Run Session::predictedRun() const {
+  ErrorBars::Run run;
+  run.kind = importing.fp8Training      ? TrainedKind::Fp8
+             : importing.compiledWhole  ? TrainedKind::Compiled
+             : inputs->job.quantization ? TrainedKind::Quantised
+             : inputs->adapter          ? TrainedKind::Adapter
+                                        : TrainedKind::Full;
+  run.framework = toString(inputs->executor);
+  run.target = inputs->targetName;
+  run.tokens = importing.microBatch * importing.sequenceLength;
+  return run;
+}
+
 RankAllocator Session::ownAllocator() const {
   RankAllocator allocator;
   allocator.rules = inputs && own() && !options.allocatorConf.empty()
@@ -125,7 +147,7 @@ bool Session::chooseLossChunks(const PlanInputs &from, ImportOptions &with,
     return true;
   return accel::chooseLossChunks(
       [&](const ImportOptions &tried) { return import(from, tried, problems); },
-      {machine(), with.ranksPerNode, budgetBytes(), verification()}, with);
+      {machine(), with.ranksPerNode, roomBytes(), verification()}, with);
 }
 
 Session::Sizes Session::sizesOf(const PlanInputs &from,
@@ -166,7 +188,7 @@ Session::Module Session::import(const PlanInputs &from,
     return {};
   if (from.executor == FrameworkKind::AccelRun &&
       from.job.accelerate.mesh->size(plan::pipelineAxis) > 1)
-    if (const std::optional<int64_t> bytes = budgetBytes())
+    if (const std::optional<int64_t> bytes = roomBytes())
       requestStageMemory(*module, *bytes);
   return module;
 }

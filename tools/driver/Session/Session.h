@@ -12,6 +12,7 @@
 #define ACCEL_TOOLS_DRIVER_SESSION_SESSION_H
 
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "passes/Cost/ErrorBars.h"
 #include "passes/Pipeline/Import.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Segments/Segments.h"
@@ -47,6 +48,11 @@ public:
   /// What a rank may use of its device, in bytes; nothing where neither the
   /// command line nor the target says.
   std::optional<int64_t> budgetBytes() const;
+  /// What a prediction may be to fit: the budget, or what --confidence leaves
+  /// of it. Every choice and verdict is by this.
+  std::optional<int64_t> roomBytes() const;
+  /// What is predicted, as published runs tell it apart.
+  ErrorBars::Run predictedRun() const;
   bool own() const { return inputs->executor == FrameworkKind::AccelRun; }
   /// The allocator that accel-run's program is planned for: as accel-run sets
   /// it up, unless the user sets it up, and as the job's torch asks it.

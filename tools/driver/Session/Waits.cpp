@@ -21,9 +21,9 @@ constexpr double alike = 1.02;
 class Chooser {
 public:
   Chooser(const DecidedStep &step, const Target &target,
-          std::optional<int64_t> budgetBytes, OpenWaits open)
+          std::optional<int64_t> roomBytes, OpenWaits open)
       : candidate(step.candidate), evaluator(*step.model, target),
-        budgetBytes(budgetBytes) {
+        roomBytes(roomBytes) {
     // More than there are units change nothing.
     const int64_t units = candidate.numUnits();
     if (open.reductions)
@@ -37,12 +37,12 @@ public:
 
   WaitChoice run() {
     none = with({});
-    if (budgetBytes && fits(none))
+    if (roomBytes && fits(none))
       return {};
     const StepPrediction all = with(most);
     if (!worth(all))
       return {};
-    return budgetBytes ? fewestThatFit(all) : leastMemory();
+    return roomBytes ? fewestThatFit(all) : leastMemory();
   }
 
 private:
@@ -52,7 +52,7 @@ private:
     return evaluator.evaluate(candidate);
   }
   bool fits(const StepPrediction &tried) const {
-    return tried.deviceBytes <= *budgetBytes;
+    return tried.deviceBytes <= *roomBytes;
   }
   bool worth(const StepPrediction &waiting) const {
     return static_cast<double>(waiting.peakBytes) <=
@@ -116,12 +116,12 @@ private:
              " a step";
     };
     return "auto: " + figures(waiting) + " instead of " + figures(none) +
-           (budgetBytes ? ", which does not fit" : "");
+           (roomBytes ? ", which does not fit" : "");
   }
 
   Candidate candidate;
   StepEvaluator evaluator;
-  std::optional<int64_t> budgetBytes;
+  std::optional<int64_t> roomBytes;
   WaitChoice most, fixed;
   StepPrediction none; // nothing is held back or awaited that is open
 };
@@ -129,14 +129,14 @@ private:
 } // namespace
 
 WaitChoice chooseWaits(const DecidedStep &step, const Target &target,
-                       std::optional<int64_t> budgetBytes, OpenWaits open) {
+                       std::optional<int64_t> roomBytes, OpenWaits open) {
   const Candidate &candidate = step.candidate;
   // The stages of a pipeline have step models of their own, and what is not
   // sharded stays where it is.
   if (candidate.executor != FrameworkKind::AccelRun || candidate.stages() > 1 ||
       candidate.shards().ranks <= 1 || !open.any())
     return {};
-  return Chooser(step, target, budgetBytes, open).run();
+  return Chooser(step, target, roomBytes, open).run();
 }
 
 } // namespace accel

@@ -34,12 +34,12 @@ struct OpenWaits {
 };
 
 /// By predicted time and memory. Where it is known what a rank may use of its
-/// device (`budgetBytes`) and it is enough, the fastest: none. Where it is not
+/// device (`roomBytes`) and it is enough, the fastest: none. Where it is not
 /// enough, the fewest that fit, reductions before gathers, which a backward
 /// cannot begin without. Where it is not known, the least memory of those that
 /// take as long within what is predicted of a difference.
 WaitChoice chooseWaits(const DecidedStep &step, const Target &target,
-                       std::optional<int64_t> budgetBytes, OpenWaits open);
+                       std::optional<int64_t> roomBytes, OpenWaits open);
 
 } // namespace accel
 
