@@ -5,15 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Phases/PhaseBuilder.h"
 
+#include "passes/FrameworkSteps/HostRoom.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
 namespace {
-
-/// A Python process that imported torch, transformers and accelerate (measured
-/// on Linux, torch 2.15: 0.74 GiB resident), and what a CUDA context pins.
-constexpr int64_t processBytes = int64_t(775) << 20;
-constexpr int64_t cudaHostBytes = int64_t(1) << 30;
 
 /// Of 4 bits each, with a scale of a byte for 32 of them.
 int64_t mxfp4Bytes(int64_t numel) { return numel / 2 + numel / 32; }
@@ -50,7 +46,7 @@ std::vector<JobPhase> PhaseBuilder::run() {
 }
 
 int64_t PhaseBuilder::base() const {
-  return processBytes + (model.device == "cuda" ? cudaHostBytes : 0);
+  return processHostBytes(candidate.executor, model.device == "cuda");
 }
 
 /// Weights are read into the model file by file, of which one is at hand;

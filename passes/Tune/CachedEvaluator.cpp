@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/CachedEvaluator.h"
 
+#include "passes/FrameworkSteps/HostRoom.h"
 #include "passes/Recompute/Pareto.h"
 
 #include <algorithm>
@@ -101,7 +102,7 @@ Evaluation CachedEvaluator::evaluate(const Point &point) {
   j.bytes = p.deviceBytes;
   j.seconds = p.stepSeconds;
   // What does not fit the host cannot run either.
-  if (target.host.memoryBytes > 0 && p.hostBytes > target.host.memoryBytes)
+  if (!hostHolds(target, space.base.executor, p.hostBytes))
     j.possible = false;
   return j;
 }

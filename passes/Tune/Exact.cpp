@@ -88,6 +88,7 @@ SearchResult enumerate(const Space &space, const Evaluate &evaluate,
                        int64_t budgetBytes) {
   SearchResult result;
   result.configured = {space.configured, evaluate(space.configured)};
+  result.smallest = result.configured; // where nothing is possible
   std::vector<Verdict> all;
   Enumerator(space, [&](const Point &point) {
     Verdict v = {point, evaluate(point)};

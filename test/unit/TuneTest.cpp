@@ -211,6 +211,25 @@ TEST(Search, NothingOpenGivesTheConfiguration) {
   EXPECT_FALSE(c.solve(1).best);
 }
 
+TEST(Search, WhereNothingCanRunTheSmallestIsTheConfiguration) {
+  Case c(7, 4, 3, {Knob::Checkpoint, Knob::Mesh});
+  const Evaluate impossible = [&](const Point &point) {
+    Evaluation evaluation = c.evaluate(point);
+    evaluation.possible = false;
+    return evaluation;
+  };
+  for (int64_t enumerateUpTo : {1000, 10}) {
+    SearchOptions options;
+    options.budgetBytes = INT64_MAX;
+    options.enumerateUpTo = enumerateUpTo;
+    SearchResult r = search(c.space, impossible, c.costOf, options);
+    EXPECT_FALSE(r.best);
+    EXPECT_FALSE(r.smallest.evaluation.possible);
+    EXPECT_EQ(r.smallest.point, c.space.configured);
+    EXPECT_TRUE(r.front.empty());
+  }
+}
+
 TEST(Search, SmallSpacesAreEnumerated) {
   Case c(7, 4, 3, {Knob::Checkpoint, Knob::Mesh});
   SearchOptions options;

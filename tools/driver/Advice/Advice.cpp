@@ -91,7 +91,8 @@ public:
     findSmallestRank();
     if (in.options.maxBatch)
       advice.maxBatch = findMaxBatch(
-          [&](int64_t microBatch) { return at(microBatch); }, advice.roomBytes);
+          [&](int64_t microBatch) { return at(microBatch); },
+          [&](const StepPrediction &p) { return planner.fits(p); });
     else
       recommend();
     return std::move(advice);
@@ -416,12 +417,13 @@ private:
 
   /// From the best setting, or the smallest if nothing fits.
   void adviseSolved(tune::Space space) {
-    if (!tune::openSolved(space))
+    const tune::SearchResult &result = advice.tuned->result;
+    if (!tune::openSolved(space) ||
+        (!result.best && !result.smallest.evaluation.possible))
       return;
     tune::ConfigEditor editor(space, *advice.job, {}, given());
     tune::CachedEvaluator evaluator(space, target, in.source,
                                     editedSource(in, space, editor));
-    const tune::SearchResult &result = advice.tuned->result;
     advice.solved = tune::solvedCheckpointing(
         space, evaluator, editor,
         result.best ? result.best->point : result.smallest.point,
@@ -510,7 +512,8 @@ private:
       return tuned;
     if (!planner.fitsAsPlanned(evaluator, tuned.result.best->point,
                                tuned.predicted)) {
-      options.budgetBytes -= tuned.predicted.deviceBytes - advice.roomBytes;
+      options.budgetBytes -=
+          std::max<int64_t>(0, tuned.predicted.deviceBytes - advice.roomBytes);
       tuned.result.best = look().best;
       if (!tuned.result.best ||
           !planner.fitsAsPlanned(evaluator, tuned.result.best->point,

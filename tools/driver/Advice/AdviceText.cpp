@@ -127,6 +127,11 @@ std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
   return text.empty() ? "as configured" : text;
 }
 
+std::string lacking(const Advice &advice, int64_t deviceBytes) {
+  return deviceBytes > advice.roomBytes ? tooMuch(deviceBytes, advice.roomBytes)
+                                        : "too much on the host";
+}
+
 std::string judgedBy(const Advice &advice) {
   return advice.roomBytes < advice.budgetBytes
              ? "what --confidence leaves of the budget"
@@ -135,12 +140,14 @@ std::string judgedBy(const Advice &advice) {
 
 std::string refusal(const Advice &advice, const tune::Decided &d) {
   const tune::Change &r = *d.refused;
-  if (!r.fits)
-    return r.text + ": " + formatBytes(r.evaluation.bytes - advice.roomBytes) +
-           " over " + judgedBy(advice) + ", at the peak in " + d.refusedAt +
-           " (" + formatSecondsChange(r.seconds) + " a step)";
-  return r.text + ": " + formatSecondsChange(r.seconds) + " a step, " +
-         formatBytesChange(r.bytes);
+  const std::string slower = formatSecondsChange(r.seconds) + " a step";
+  if (r.fits)
+    return r.text + ": " + slower + ", " + formatBytesChange(r.bytes);
+  if (r.evaluation.bytes <= advice.roomBytes)
+    return r.text + ": does not fit (" + slower + ")";
+  return r.text + ": " + formatBytes(r.evaluation.bytes - advice.roomBytes) +
+         " over " + judgedBy(advice) + ", at the peak in " + d.refusedAt +
+         " (" + slower + ")";
 }
 
 std::vector<plan::Decision> recordedDecisions(const Advice &advice) {

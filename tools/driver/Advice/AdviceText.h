@@ -37,6 +37,9 @@ std::string summary(const tune::Space &space, const tune::ConfigEditor &editor,
 /// The best refused alternative of a decision: "layers stay gathered until the
 /// backward: 4.1 GiB over the budget, at the peak in ...".
 std::string refusal(const Advice &advice, const tune::Decided &d);
+/// Of what does not fit: "2.84 GiB too much", or where the device has room,
+/// that the host has none.
+std::string lacking(const Advice &advice, int64_t deviceBytes);
 /// What settings are judged by: "the budget", or "what --confidence leaves of
 /// the budget".
 std::string judgedBy(const Advice &advice);

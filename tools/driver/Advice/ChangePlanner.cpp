@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/ChangePlanner.h"
 
+#include "passes/FrameworkSteps/HostRoom.h"
+
 #include <algorithm>
 
 namespace accel {
@@ -44,7 +46,7 @@ bool ChangePlanner::fitsAsPlanned(tune::CachedEvaluator &evaluator,
                                   StepPrediction &predicted) const {
   auto p = plannedAt(evaluator, point, /*onDevice=*/false);
   predicted = p ? *p : evaluator.predict(point, true);
-  return p && predicted.deviceBytes <= advice.roomBytes;
+  return p && fits(predicted);
 }
 
 void ChangePlanner::planAhead(tune::CachedEvaluator &evaluator,
@@ -67,8 +69,7 @@ tune::Evaluation ChangePlanner::asConfigured() const {
 
 bool ChangePlanner::fits(const StepPrediction &p) const {
   return p.deviceBytes <= advice.roomBytes &&
-         (target.host.memoryBytes <= 0 ||
-          p.hostBytes <= target.host.memoryBytes);
+         hostHolds(target, in.executor, p.hostBytes);
 }
 
 /// A line or an option says what is changed.

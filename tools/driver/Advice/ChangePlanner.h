@@ -29,10 +29,12 @@ public:
 
   /// Without a target the machine is a stand-in: nothing of it may show.
   StepPrediction trimmed(StepPrediction p) const;
+  /// The device and the host hold it.
+  bool fits(const StepPrediction &p) const;
   /// The configuration itself.
   tune::Evaluation asConfigured() const;
   /// What a plan of a point says: with its allocator's segments by replay, or
-  /// of accel-run's program for it. Whether it fits the device.
+  /// of accel-run's program for it. Whether it fits.
   bool fitsAsPlanned(tune::CachedEvaluator &evaluator, const tune::Point &point,
                      StepPrediction &predicted) const;
   /// Plans points that it is asked for next, in threads.
@@ -57,7 +59,6 @@ public:
   void certifyLines(tune::CachedEvaluator &evaluator, Tuned &tuned) const;
 
 private:
-  bool fits(const StepPrediction &p) const;
   /// Of a setting; none where accel-run has no program for it. `onDevice`: as
   /// a plan counts what fits if the full device gets idle segments back; a
   /// search does not choose by that.

@@ -9,7 +9,7 @@ namespace accel {
 
 std::optional<MaxBatch>
 findMaxBatch(const std::function<std::optional<StepPrediction>(int64_t)> &at,
-             int64_t budgetBytes) {
+             const std::function<bool(const StepPrediction &)> &fits) {
   MaxBatch result;
   int64_t low = 0, high = 1; // low fits, high does not
   std::optional<StepPrediction> fitting, over;
@@ -19,7 +19,7 @@ findMaxBatch(const std::function<std::optional<StepPrediction>(int64_t)> &at,
     std::optional<StepPrediction> p = at(high);
     if (!p)
       return std::nullopt;
-    if (p->deviceBytes > budgetBytes) {
+    if (!fits(*p)) {
       over = p;
       break;
     }
@@ -32,8 +32,9 @@ findMaxBatch(const std::function<std::optional<StepPrediction>(int64_t)> &at,
     std::optional<StepPrediction> p = at(middle);
     if (!p)
       return std::nullopt;
-    (p->deviceBytes > budgetBytes ? high : low) = middle;
-    (p->deviceBytes > budgetBytes ? over : fitting) = p;
+    const bool holds = fits(*p);
+    (holds ? low : high) = middle;
+    (holds ? fitting : over) = p;
   }
   result.fits = low;
   if (fitting)

@@ -17,7 +17,7 @@ namespace accel {
 /// is returned then.
 std::optional<MaxBatch>
 findMaxBatch(const std::function<std::optional<StepPrediction>(int64_t)> &at,
-             int64_t budgetBytes);
+             const std::function<bool(const StepPrediction &)> &fits);
 
 } // namespace accel
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/RunMeshes.h"
 
+#include "passes/FrameworkSteps/HostRoom.h"
 #include "tools/driver/Text/Progress.h"
 
 #include <algorithm>
@@ -153,7 +154,9 @@ RunMeshes runMeshes(const AdviceInputs &in, const Candidate &base,
     mesh.sizes = textOf(sizes);
     mesh.accumulation = meshes.accumulationOf(sizes);
     mesh.predicted = predicted;
-    mesh.fits = predicted.deviceBytes <= budgetBytes;
+    mesh.fits =
+        predicted.deviceBytes <= budgetBytes &&
+        hostHolds(in.device, FrameworkKind::AccelRun, predicted.hostBytes);
     if (sizes != own)
       mesh.edit = meshes.edit(sizes);
     result.planned.push_back(std::move(mesh));

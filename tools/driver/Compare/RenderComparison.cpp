@@ -51,10 +51,15 @@ std::string about(const Effect &e) {
                      " x " +
                      (e.plan.target.empty() ? e.plan.device : e.plan.target) +
                      ", " + describeBatch(e.plan);
-  if (e.fits && e.budgetBytes)
-    text += *e.fits ? ", fits in " + formatBytes(*e.budgetBytes)
-                    : ", DOES NOT FIT: " +
-                          tooMuch(e.prediction.deviceBytes, *e.roomBytes);
+  if (!e.fits)
+    return text;
+  if (!*e.fits)
+    return text + ", DOES NOT FIT: " +
+           (e.roomBytes && e.prediction.deviceBytes > *e.roomBytes
+                ? tooMuch(e.prediction.deviceBytes, *e.roomBytes)
+                : "too much on the host");
+  if (e.budgetBytes)
+    text += ", fits in " + formatBytes(*e.budgetBytes);
   return text;
 }
 

@@ -166,7 +166,8 @@ void addModelOptions(Arguments &a, PlanOptions &o) {
   a.option("--memory-budget", o.memoryBudgetBytes, bytesValue("70GiB"),
            "per rank, e.g. 70GiB (default: the target's memory)");
   a.option("--node-memory", o.nodeMemoryBytes, bytesValue("1000GiB"),
-           "of a node's host, for what loading and saving hold");
+           "of a node's host, for steps, loading and saving (default: what "
+           "the target says of a rank's)");
   a.option("--confidence", o.confidence, percentValue(),
            "with which it has to fit, e.g. 95% (default: the prediction "
            "alone)");

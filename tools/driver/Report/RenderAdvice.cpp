@@ -60,8 +60,8 @@ private:
     if (!c.caution.empty())
       row.note += (row.note.empty() ? "" : "; ") + c.caution;
     if (!c.fits)
-      row.note += (row.note.empty() ? "" : "; ") +
-                  tooMuch(c.evaluation.bytes, advice.roomBytes);
+      row.note +=
+          (row.note.empty() ? "" : "; ") + lacking(advice, c.evaluation.bytes);
     return row;
   }
 
@@ -281,6 +281,13 @@ private:
 
   void nothingFits(const Tuned &t) {
     const tune::Evaluation &least = t.result.smallest.evaluation;
+    if (!least.possible) {
+      out += "\n  NOTHING FITS  none of " + searched(t) + " can run" +
+             (report.hostFits.value_or(true)
+                  ? "\n"
+                  : ": the host has no room for what it is to keep\n");
+      return fixed();
+    }
     out += "\n  NOTHING FITS  the smallest of " + searched(t) + " takes " +
            formatBytes(least.bytes) + ", " +
            formatBytes(least.bytes - advice.roomBytes) + " more than " +
@@ -303,8 +310,8 @@ private:
     if (!m.fits) {
       out += "\n  largest micro-batch: none; one sequence takes " +
              formatBytes(m.next.deviceBytes) + ", " +
-             tooMuch(m.next.deviceBytes, advice.roomBytes) +
-             ", at the peak in " + m.next.peakWhere + "\n";
+             lacking(advice, m.next.deviceBytes) + ", at the peak in " +
+             m.next.peakWhere + "\n";
       return;
     }
     out += "\n  largest micro-batch: " + std::to_string(m.fits) +
@@ -316,8 +323,8 @@ private:
     out += "\n";
     if (m.next.deviceBytes)
       out += "    one more takes " + formatBytes(m.next.deviceBytes) + ", " +
-             tooMuch(m.next.deviceBytes, advice.roomBytes) +
-             ", at the peak in " + m.next.peakWhere + "\n";
+             lacking(advice, m.next.deviceBytes) + ", at the peak in " +
+             m.next.peakWhere + "\n";
   }
 
   const PlanReport &report;

@@ -71,10 +71,13 @@ std::string whatIsTooMuch(const plan::Plan &plan, const PlanReport &report) {
   if (report.budgetBytes && p.deviceBytes > *report.budgetBytes)
     text += "    " + tooMuch(p.deviceBytes, *report.budgetBytes) +
             persistentTooMuch(plan, report) + "\n";
-  if (report.hostBytes && p.hostBytes > *report.hostBytes)
-    text += "    on the host " + formatBytes(p.hostBytes) + " of " +
+  if (report.hostFits && !*report.hostFits) {
+    const int64_t bytes = p.hostBytes + report.processBytes;
+    text += "    on the host " + formatBytes(bytes) + " (" +
+            formatBytes(report.processBytes) + " of it the process) of " +
             formatBytes(*report.hostBytes) + " per rank, " +
-            tooMuch(p.hostBytes, *report.hostBytes) + "\n";
+            tooMuch(bytes, *report.hostBytes) + "\n";
+  }
   return text;
 }
 
@@ -152,7 +155,7 @@ std::string renderVerdict(const plan::Plan &plan, const PlanReport &report,
   if (report.budgetBytes)
     out += " of " + formatBytes(*report.budgetBytes);
   out += " per rank; peak in " + p.peakWhere + "\n";
-  if (report.fits && !*report.fits && !tooUnsure)
+  if (report.fits && !*report.fits)
     out += whatIsTooMuch(plan, report);
   if (tooUnsure)
     out += "    it fits with " + formatConfidence(*report.confidence) +

@@ -48,7 +48,11 @@ struct PlanReport {
   plan::DType compute = plan::DType::F32, reduce = plan::DType::F32;
   std::optional<int64_t> budgetBytes; // per rank
   std::optional<int64_t> roomBytes;   // Session::roomBytes
-  std::optional<int64_t> hostBytes;   // of the host, where the target says it
+  /// Of a rank's host, where the target or --node-memory says it; of it, what
+  /// the process takes, and whether the rest holds what a step keeps there.
+  std::optional<int64_t> hostBytes;
+  int64_t processBytes = 0;
+  std::optional<bool> hostFits;
   std::optional<bool> fits;
   /// How sure `fits` is, 0 to 1 (passes/Cost/ErrorBars.h); asked for more:
   /// what fits with less does not.

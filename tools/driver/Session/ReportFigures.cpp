@@ -7,6 +7,7 @@
 
 #include "dialects/Sharding/Spec.h"
 #include "passes/Cost/ErrorBars.h"
+#include "passes/FrameworkSteps/HostRoom.h"
 #include "passes/FrameworkSteps/Megatron.h"
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
@@ -75,16 +76,30 @@ void describeSplits(mlir::ModuleOp module, PlanReport &report) {
   }
 }
 
+/// The step on the device and on the host of its rank.
+static void judge(const Session &session, FrameworkKind executor,
+                  PlanReport &r) {
+  if (r.roomBytes)
+    r.fits = r.prediction.deviceBytes <= *r.roomBytes;
+  const Target &machine = session.machine();
+  if (machine.host.memoryBytes <= 0)
+    return;
+  r.hostBytes = machine.host.memoryBytes;
+  r.processBytes = processHostBytes(executor, machine.kind == TargetKind::Cuda);
+  r.hostFits = hostHolds(machine, executor, r.prediction.hostBytes);
+  if (!*r.hostFits)
+    r.fits = false;
+}
+
 void useProgramFigures(const Session &session, const plan::Plan &plan,
                        PlanReport &r) {
   r.budgetBytes = session.budgetBytes();
   r.roomBytes = session.roomBytes();
   if (session.target)
     r.mfu = modelFlopsUtilisation(plan, *session.target);
-  if (r.roomBytes)
-    r.fits = plan.predicted.deviceBytes <= *r.roomBytes;
   r.prediction =
       accelRunPrediction(plan, session.targetOrNone(), session.ranksPerNode);
+  judge(session, FrameworkKind::AccelRun, r);
   r.hasTime = session.target.has_value();
   if (session.target)
     if (auto step = simulatePipeline(
@@ -111,12 +126,7 @@ void useFrameworkFigures(const Session &session, const plan::Plan &plan,
   if (session.target && isPipelined(advice.candidate))
     r.pipeline =
         simulateStages(*advice.model, *session.target, advice.candidate);
-  if (r.roomBytes)
-    r.fits = r.prediction.deviceBytes <= *r.roomBytes;
-  if (session.target && session.target->host.memoryBytes > 0)
-    r.hostBytes = session.target->host.memoryBytes;
-  if (r.hostBytes && r.prediction.hostBytes > *r.hostBytes)
-    r.fits = false;
+  judge(session, advice.executor, r);
   r.smallestRank = advice.smallestRank;
   if (session.target && r.prediction.stepSeconds > 0) {
     const auto &tf32 = session.target->tf32;

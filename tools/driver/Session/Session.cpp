@@ -125,6 +125,10 @@ bool Session::load() {
                                 ignored)
                   .value_or(Target());
   }
+  // Ranks share their node.
+  if (options.nodeMemoryBytes)
+    (target ? *target : standIn).host.memoryBytes = std::max<int64_t>(
+        1, *options.nodeMemoryBytes / std::max<int64_t>(1, ranksPerNode));
   programImport = importing;
   programImport.framework = FrameworkKind::AccelRun;
   programImport.trainer.clear();

@@ -43,7 +43,8 @@ public:
 
   const Target *targetOrNone() const { return target ? &*target : nullptr; }
   /// The target, or what bytes are predicted on where none is given: any
-  /// machine of the kind does, since its speed and memory are not used.
+  /// machine of the kind does, since its speed and memory are not used. Its
+  /// host has what --node-memory says.
   const Target &machine() const { return target ? *target : standIn; }
   /// What a rank may use of its device, in bytes; nothing where neither the
   /// command line nor the target says.
