@@ -59,14 +59,6 @@ ConfigEdit ConfigEditor::deepspeed(const std::string &yamlKey,
   return {{{inSection("deepspeed_config", yamlKey), value}}, ""};
 }
 
-ConfigEdit ConfigEditor::python() const {
-  if (executor == FrameworkKind::AccelRun)
-    return {{}, "accel-opt plan --tune --emit plan"};
-  if (executor == FrameworkKind::Fsdp2)
-    return {{}, "accel-opt plan --tune --emit python"};
-  return {{}, "your script"};
-}
-
 //===----------------------------------------------------------------------===//
 // Words
 //===----------------------------------------------------------------------===//
@@ -236,7 +228,8 @@ std::string ConfigEditor::describe(Knob knob, const Point &point) const {
 ConfigEdit ConfigEditor::expressReshard(const Point &point) const {
   int kept = point[Knob::Reshard];
   if (kept && kept != static_cast<int>(space.layers.size()))
-    return python();
+    return sayByCall(executor, "set_reshard_after_forward(False) of the last " +
+                                   count(kept, "layer"));
   bool free = kept == 0;
   if (executor != FrameworkKind::Fsdp1)
     return {{{inFsdp("fsdp_reshard_after_forward"), boolean(free)}}, ""};
@@ -254,18 +247,15 @@ ConfigEdit ConfigEditor::expressWrap(const Point &point) const {
     names.insert(names.end(), classes.blocks.begin(), classes.blocks.end());
   if (wrap.perLayer > 1 || names.empty() ||
       (wrap.name == "half a layer" && classes.blocks.empty()))
-    return python();
+    return sayByCall(executor, "fully_shard of " + wrap.name + " a unit");
   return {{{inFsdp("fsdp_auto_wrap_policy"), "TRANSFORMER_BASED_WRAP"},
            {inFsdp("fsdp_transformer_layer_cls_to_wrap"), joined(names)}},
           ""};
 }
 
 ConfigEdit ConfigEditor::expressCheckpoint(const Point &point) const {
-  std::vector<std::vector<int>> uniform = space.uniformCounts();
   std::string name = uniformVariant(point);
-  bool alike =
-      std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
-  ConfigEdit e = expressCheckpointing(name, alike);
+  ConfigEdit e = expressCheckpointing(point, name);
   if (!given.layerCheckpointing || name == "full")
     return e;
   // The option goes before every file, so that a line alone changes nothing.
@@ -280,13 +270,24 @@ ConfigEdit ConfigEditor::expressCheckpoint(const Point &point) const {
   return e;
 }
 
-/// The lines for the variant `name` of all layers, or of some where `alike` is
-/// false, as if no option said anything.
-ConfigEdit ConfigEditor::expressCheckpointing(const std::string &name,
-                                              bool alike) const {
+/// The lines for the variant `name` of all layers, or what says that they
+/// differ, as if no option said anything.
+ConfigEdit ConfigEditor::expressCheckpointing(const Point &point,
+                                              const std::string &name) const {
+  const std::vector<std::vector<int>> uniform = space.uniformCounts();
+  const bool alike =
+      std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
+  auto byCall = [&] {
+    // A uniform setting of pointwise, or layers of which some are.
+    const bool selective =
+        describeCheckpoint(point).find("pointwise") != std::string::npos;
+    return sayByCall(executor, selective
+                                   ? "checkpoint_wrapper(context_fn=...)"
+                                   : "checkpoint_wrapper of these layers");
+  };
   if (executor == FrameworkKind::AccelRun) {
     if (!alike || isSolved(name))
-      return python();
+      return byCall();
     if (job.isJob)
       return {{{"activation_checkpointing", name, job.file}}, ""};
     if (name == "none")
@@ -322,7 +323,7 @@ ConfigEdit ConfigEditor::expressCheckpointing(const std::string &name,
             name == "full" && alike ? Flags{{"--gradient-checkpointing", ""}}
                                     : Flags{}};
   if (!alike || (name != "none" && name != "full"))
-    return python();
+    return byCall();
   return {{{inFsdp("fsdp_activation_checkpointing"), boolean(name == "full")}},
           ""};
 }
@@ -466,9 +467,11 @@ ConfigEdit ConfigEditor::expressPrefetch(Knob knob, const Point &point) const {
                                   : "accel-opt plan --no-prefetch",
                             depth ? Flags{{"--prefetch", std::to_string(depth)}}
                                   : Flags{{"--no-prefetch", ""}}}
-               : python();
+               : sayByCall(executor, "");
   if (executor != FrameworkKind::Fsdp1)
-    return python();
+    return sayByCall(executor, knob == Knob::ForwardPrefetch
+                                   ? "set_modules_to_forward_prefetch"
+                                   : "set_modules_to_backward_prefetch");
   if (knob == Knob::ForwardPrefetch)
     return {{{inFsdp("fsdp_forward_prefetch"), boolean(depth)}}, ""};
   return {{{inFsdp("fsdp_backward_prefetch"),
@@ -503,19 +506,16 @@ ConfigEdit ConfigEditor::expressKnob(Knob knob, const Point &point) const {
     return expressPrefetch(knob, point);
   case Knob::Checkpoint:
     return expressCheckpoint(point);
-  case Knob::Accumulation:
-    if (executor == FrameworkKind::AccelRun)
-      return {
-          {},
-          std::string("accel-opt plan --accumulation ") +
-              (point[knob] ? "keep_unsharded" : "reduce_each"),
-          {{"--accumulation", point[knob] ? "keep_unsharded" : "reduce_each"}}};
-    return {
-        {},
-        std::string("your script: GradientAccumulationPlugin("
-                    "sync_each_batch=") +
-            (point[knob] ? "False)" : "True)"),
-        {{"--accumulation", point[knob] ? "keep_unsharded" : "reduce_each"}}};
+  case Knob::Accumulation: {
+    const std::string mode = point[knob] ? "keep_unsharded" : "reduce_each";
+    return {{},
+            executor == FrameworkKind::AccelRun
+                ? "accel-opt plan --accumulation " + mode
+                : std::string("your script: GradientAccumulationPlugin("
+                              "sync_each_batch=") +
+                      (point[knob] ? "False)" : "True)"),
+            {{"--accumulation", mode}}};
+  }
   case Knob::ParameterOffload:
     if (executor == FrameworkKind::Deepspeed)
       return deepspeed("offload_param_device",
@@ -528,7 +528,7 @@ ConfigEdit ConfigEditor::expressKnob(Knob knob, const Point &point) const {
                      point[knob] ? "cpu" : "none");
   case Knob::ActivationOffload:
     if (point[knob] && point[knob] != static_cast<int>(space.layers.size()))
-      return python();
+      return sayByCall(executor, "offload_wrapper of these layers");
     return {{{inFsdp("fsdp_activation_checkpointing_offload"),
               boolean(point[knob])}},
             ""};

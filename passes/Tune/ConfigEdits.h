@@ -79,7 +79,8 @@ public:
                               std::vector<Knob> &notInYaml) const;
 
 private:
-  ConfigEdit expressCheckpointing(const std::string &name, bool alike) const;
+  ConfigEdit expressCheckpointing(const Point &point,
+                                  const std::string &name) const;
   ConfigEdit expressKnob(Knob knob, const Point &point) const;
   std::string describeCheckpoint(const Point &point) const;
   /// The variant of all layers, or "".
@@ -96,7 +97,6 @@ private:
   ConfigEdit expressLoss(const Point &point) const;
   ConfigEdit expressOptimizer(const Point &point) const;
   ConfigEdit expressPrefetch(Knob knob, const Point &point) const;
-  ConfigEdit python() const;
   /// The dotted path of a key of a section, beside `like`.
   static std::string beside(const std::string &like, const std::string &name);
   /// The dotted path of a key in a section of the accelerate file.

@@ -51,6 +51,14 @@ bool fsdpArgument(std::string &name) {
 
 } // namespace
 
+ConfigEdit sayByCall(FrameworkKind executor, const std::string &call) {
+  if (executor == FrameworkKind::AccelRun)
+    return {{}, "a setting of --tune alone (--emit plan)"};
+  return {{},
+          executor == FrameworkKind::Fsdp2 ? call + " in your script"
+                                           : "your script"};
+}
+
 ConfigEdit sayToScript(const ScriptSettings &script,
                        const ScriptArguments &arguments, Flags flags) {
   const bool inFile =

@@ -27,6 +27,10 @@ ConfigEdit sayToScript(const ScriptSettings &script,
 /// The script recomputes every layer, or none.
 ConfigEdit sayCheckpointing(const ScriptSettings &script, bool everyLayer);
 
+/// What no key says: a `call` of the script's own under FSDP2. An emitted file
+/// holds the best setting, of which a change is a part at most.
+ConfigEdit sayByCall(FrameworkKind executor, const std::string &call);
+
 /// The lines of an accelerate file as the script says them, where it hands
 /// them to Accelerate. Lines of a file that is not there become words.
 ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression);

@@ -15,6 +15,8 @@
 namespace accel {
 namespace {
 
+constexpr const char *notYaml = "(not YAML)";
+
 class AdviceRenderer {
 public:
   explicit AdviceRenderer(const PlanReport &report)
@@ -48,13 +50,10 @@ private:
   Row rowOf(const tune::Change &c) const {
     Row row{editsOf(*advice.editor, c.expression), c, ""};
     // No file says it: what the change is, and who can do it.
-    const bool notInYaml =
-        row.edits.empty() ||
-        (row.edits.size() == 1 &&
-         (row.edits[0].text.empty() ||
-          row.edits[0].text.find("--emit") != std::string::npos));
+    const bool notInYaml = row.edits.empty() ||
+                           (row.edits.size() == 1 && row.edits[0].text.empty());
     if (notInYaml) {
-      row.edits = {{"(not YAML)", c.text, ""}};
+      row.edits = {{notYaml, c.text, ""}};
       row.note = c.expression.notExpressibleInYaml;
     }
     if (!c.caution.empty())
@@ -216,6 +215,14 @@ private:
     for (const tune::Change &c : alone)
       rows.push_back(rowOf(c));
     table(title + " (each alone)", rows, /*numbered=*/false);
+    const char *file = advice.executor == FrameworkKind::Fsdp2      ? "python"
+                       : advice.executor == FrameworkKind::AccelRun ? "plan"
+                                                                    : nullptr;
+    if (file && std::any_of(rows.begin(), rows.end(), [](const Row &row) {
+          return row.edits[0].place == notYaml;
+        }))
+      out += std::string("    ") + notYaml + ": --emit " + file +
+             " writes these changes together\n";
   }
 
   /// Without a YAML key and not the executor's own: no part of the best.
