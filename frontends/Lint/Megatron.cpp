@@ -112,6 +112,23 @@ void checkMegatronModel(const AccelerateConfig &config, const ModuleTree &tree,
     model.sequence(*tokens);
 }
 
+void checkMegatronOptimizer(const MegatronSettings &settings,
+                            DiagnosticEngine &engine) {
+  auto wants = [&](const Setting<bool> &key, const std::string &name,
+                   const Setting<bool> &other, const std::string &beside) {
+    if (*key && !*other)
+      engine.report(diagnosticAt(key, Severity::Error, "megatron-optimizer",
+                                 name + " without " + beside +
+                                     ": every rank stops with an "
+                                     "AssertionError",
+                                 "write " + beside + ": true"));
+  };
+  wants(settings.optimizerCpuOffload, "megatron_lm_optimizer_cpu_offload",
+        settings.preciseOptimizer, "megatron_lm_use_precision_aware_optimizer");
+  wants(settings.preciseOptimizer, "megatron_lm_use_precision_aware_optimizer",
+        settings.distributedOptimizer, "megatron_lm_use_distributed_optimizer");
+}
+
 void lint::checkMegatron(const Subject &subject) {
   if (!subject.isType(DistributedType::MegatronLm) || !subject.config->megatron)
     return;
@@ -130,6 +147,11 @@ void lint::checkMegatron(const Subject &subject) {
                    "rank stops with an AssertionError",
                    "give num_experts in other_megatron_args of "
                    "MegatronLMPlugin, or write 1");
+  if (readable(subject, m.preciseOptimizer,
+               "megatron_lm_use_precision_aware_optimizer") &&
+      readable(subject, m.distributedOptimizer,
+               "megatron_lm_use_distributed_optimizer"))
+    checkMegatronOptimizer(m, subject.engine);
   const int64_t stages = *m.pipelineParallel, micro = *m.microBatches;
   if (stages > 1 && micro > 0 && micro < stages &&
       readable(subject, m.microBatches, "megatron_lm_num_micro_batches"))

@@ -24,6 +24,12 @@ void checkMegatronModel(const AccelerateConfig &config, const ModuleTree &tree,
                         std::optional<int64_t> tokens,
                         DiagnosticEngine &engine);
 
+/// Reports keys of Megatron's optimizer that want another one beside them
+/// (validate_args, and OptimizerConfig of megatron/core/optimizer). Lint and
+/// plan say the same.
+void checkMegatronOptimizer(const MegatronSettings &settings,
+                            DiagnosticEngine &engine);
+
 } // namespace accel
 
 #endif // ACCEL_FRONTENDS_LINT_MEGATRON_H

@@ -111,8 +111,18 @@ MegatronParameters::MegatronParameters(const StepLayout &layout,
   const auto elements = static_cast<double>(updated);
   if (candidate.clipGradients) // their norm, and a product
     update += layout.copyTime(3 * elements * static_cast<double>(gradient));
-  update += layout.updateTime(4 * elements, 4 * elements,
-                              static_cast<double>(states));
+  if (candidate.offloadOptimizer) {
+    // Both copies are fp32: the device converts. The host's kernel is fused.
+    toHost = fromHost = layout.hostTime(4 * elements);
+    const plan::UpdateCost cost;
+    const double moved = (cost.parameters + cost.gradients) * 4 * elements +
+                         cost.states * static_cast<double>(states);
+    if (const double rate = layout.target.host.updateBytesPerSecond; rate > 0)
+      onHost = toPicoseconds(moved / rate);
+  } else {
+    update += layout.updateTime(4 * elements, 4 * elements,
+                                static_cast<double>(states));
+  }
   if (dtypes.masterCopy) // 16 bits again
     update += layout.copyTime(elements * static_cast<double>(4 + compute));
 }
@@ -135,6 +145,15 @@ Picoseconds MegatronParameters::reduceTime(const Elements &bytes) const {
 
 Picoseconds MegatronParameters::gatherTime(const Elements &bytes) const {
   return timeOf(Collective::AllGather, bytes);
+}
+
+void MegatronParameters::runUpdate(Engine &engine) const {
+  engine.compute(update);
+  if (!candidate.offloadOptimizer)
+    return;
+  engine.overhead(toHost, Cause::HostOut);
+  engine.overhead(onHost, Cause::HostUpdate);
+  engine.overhead(fromHost, Cause::HostIn);
 }
 
 MegatronRun::MegatronRun(const StepLayout &layout, Engine &engine)
@@ -249,7 +268,7 @@ void MegatronRun::update() {
   if (stage)
     return;
   engine.transient(Holding::Gradients, held.updateBytes);
-  engine.compute(held.update);
+  held.runUpdate(engine);
   if (held.gather > 0 && !candidate.megatron.overlapsParameters)
     engine.wait(engine.transfer(Lane::Gather, Wire::Replicate, held.gather,
                                 engine.clock(Lane::Compute),
@@ -287,7 +306,7 @@ StageCost runMegatronStage(const StepLayout &layout, Engine &engine) {
   cost.held.update = p.updateBytes;
   cost.held.reduce = p.reduce;
   cost.held.gather = p.gather;
-  cost.held.updateTime = p.update;
+  cost.held.updateTime = p.wholeUpdate();
   cost.held.placeholders = p.placeholderBytes;
   cost.held.recompute = run.recomputeTime();
   return cost;

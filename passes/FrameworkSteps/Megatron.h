@@ -61,11 +61,20 @@ struct MegatronParameters {
   Picoseconds reduce = 0; // of all gradients at once
   Picoseconds gather =
       0; // of all parameters; 0 without a distributed optimizer
-  Picoseconds update = 0; // with clipping
+  /// With clipping. Of an optimizer on the host only what the device does.
+  Picoseconds update = 0;
+  /// Gradients go to the host, are applied there, and parameters come back, one
+  /// after the other (HybridDeviceOptimizer of
+  /// megatron/core/optimizer/cpu_offloading).
+  Picoseconds toHost = 0, onHost = 0, fromHost = 0;
 
   /// One collective of so many of the gradients' bytes.
   Picoseconds reduceTime(const Elements &bytes) const;
   Picoseconds gatherTime(const Elements &bytes) const;
+  void runUpdate(Engine &engine) const;
+  Picoseconds wholeUpdate() const {
+    return update + toHost + onHost + fromHost;
+  }
 
 private:
   Picoseconds timeOf(Collective kind, const Elements &bytes) const;

@@ -103,7 +103,7 @@ protected:
 
   void update() override {
     engine.transient(Holding::Gradients, held.updateBytes);
-    engine.compute(held.update);
+    held.runUpdate(engine);
   }
 
 private:

@@ -169,6 +169,34 @@ TEST(Megatron, DistributedOptimizer) {
   EXPECT_NEAR(states("dist-optimizer"), 12.0 / 8, 0.01);
 }
 
+/// Of an optimizer on the host: fp32 gradients go there and fp32 parameters
+/// come back, and between them the host moves 28 bytes a parameter.
+TEST(Megatron, OptimizerOnTheHost) {
+  RunRow row = gptRow();
+  row.sharding = "dist-optimizer";
+  row.gpus = 16;
+  DecidedStep step = stepOf(row);
+  const Target target = *shipped("a100-80gb");
+  StepLayout layout(*step.model, target);
+  layout.prepare(step.candidate, RankClass::First);
+  const MegatronParameters device(layout, step.candidate);
+  step.candidate.offloadOptimizer = true;
+  const MegatronParameters host(layout, step.candidate);
+  EXPECT_EQ(device.wholeUpdate(), device.update);
+  EXPECT_EQ(host.stateBytes, device.stateBytes);
+  EXPECT_LT(host.update, device.update);
+  const double parameters = static_cast<double>(host.stateBytes) / 12;
+  EXPECT_NEAR(static_cast<double>(host.onHost) * 1e-12 *
+                  target.host.updateBytesPerSecond / (28 * parameters),
+              1, 1e-3);
+  EXPECT_NEAR(static_cast<double>(host.toHost) /
+                  static_cast<double>(layout.hostTime(4 * parameters)),
+              1, 1e-3);
+  EXPECT_EQ(host.toHost, host.fromHost);
+  EXPECT_EQ(host.wholeUpdate(),
+            host.update + host.toHost + host.onHost + host.fromHost);
+}
+
 RunRow fsdpRow(const char *sharding) {
   RunRow row;
   row.id = "t1";

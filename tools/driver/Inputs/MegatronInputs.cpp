@@ -7,6 +7,7 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/ModelConfig.h"
+#include "frontends/Lint/Megatron.h"
 #include "runtime/plan/Stages.h"
 
 #include <nlohmann/json.hpp>
@@ -139,7 +140,10 @@ void checkMegatron(const PlanInputs &inputs, DiagnosticEngine &engine) {
   refuse(*megatron.expertParallel > 1 || *megatron.expertTensorParallel > 1,
          megatron.expertParallel, "expert parallelism under Megatron-LM",
          "leave the sizes of expert parallelism at 1");
-  refuse(*megatron.preciseOptimizer, megatron.preciseOptimizer,
+  checkMegatronOptimizer(megatron, engine);
+  // On the host its states are fp32, as without it.
+  refuse(*megatron.preciseOptimizer && !*megatron.optimizerCpuOffload,
+         megatron.preciseOptimizer,
          "an optimizer whose states have other dtypes",
          "leave megatron_lm_use_precision_aware_optimizer out");
   const bool full = *megatron.recomputeGranularity == "full";
