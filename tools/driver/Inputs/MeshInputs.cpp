@@ -217,11 +217,9 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
   return true;
 }
 
-/// Who shares a layer's experts: transformers' ep_size counts tp_size too.
-static int64_t ranksOfExperts(const PlanInputs &inputs) {
-  const auto &own = *inputs.job.script.ownShards;
-  return own ? own->experts
-             : inputs.job.accelerate.mesh->size(plan::expertAxis);
+int64_t ranksOfExperts(const JobConfig &job) {
+  const auto &own = *job.script.ownShards;
+  return own ? own->experts : job.accelerate.mesh->size(plan::expertAxis);
 }
 
 /// Refuses what is not planned of ranks that share experts; false where
@@ -246,7 +244,7 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const int64_t experts = llama     ? llama->mixture.experts
                           : decoder ? decoder->decoder.mixture.experts
                                     : 0,
-                ranks = ranksOfExperts(inputs);
+                ranks = ranksOfExperts(inputs.job);
   if (decoder && decoder->decoder.mixture.clamped)
     return refuse("of experts with biases", "leave ep at 1");
   // tp's ranks are among transformers': each takes a part of the tokens.
@@ -334,7 +332,7 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                                           "invalid-value", needs, fix));
   }
   const Setting<double> &imbalance = inputs.job.expertImbalance;
-  if (ranksOfExperts(inputs) <= 1) {
+  if (ranksOfExperts(inputs.job) <= 1) {
     if (imbalance.written())
       engine.report(
           diagnosticAt(imbalance, Severity::Error, "invalid-value",

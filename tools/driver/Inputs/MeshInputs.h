@@ -22,6 +22,9 @@ std::optional<ModuleTree> moduleTreeOf(const PlanInputs &inputs,
 void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
                     DiagnosticEngine &engine);
 
+/// Who shares a layer's experts: transformers' ep_size counts tp_size too.
+int64_t ranksOfExperts(const JobConfig &job);
+
 /// What lint says of whether accelerate's ranks run with the mesh of their
 /// file.
 void reportMesh(const PlanInputs &inputs, const PlanOptions &options,

@@ -11,12 +11,14 @@
 #include "passes/FrameworkSteps/Megatron.h"
 #include "passes/Simulate/Time.h"
 #include "tools/driver/Inputs/FrozenParts.h"
+#include "tools/driver/Inputs/MeshInputs.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Text/Format.h"
 
 namespace accel {
 
-std::string strategyName(const AccelerateConfig &config) {
+std::string strategyName(const JobConfig &job) {
+  const AccelerateConfig &config = job.accelerate;
   std::string name;
   switch (config.strategy.value) {
   case Strategy::Single:
@@ -39,11 +41,17 @@ std::string strategyName(const AccelerateConfig &config) {
   }
   if (name.starts_with("FSDP") && config.mesh->size("dp_replicate") > 1)
     name += " (" + std::to_string(config.mesh->size("dp_replicate")) + " x " +
-            std::to_string(config.mesh->size("dp_shard")) + ")";
+            // Ranks that share experts shard all else.
+            std::to_string(config.mesh->size("dp_shard") *
+                           config.mesh->size(plan::expertAxis)) +
+            ")";
   const char *joint = " with ";
   for (const char *axis :
        {plan::pipelineAxis, "cp", "sp", "tp", plan::expertAxis})
-    if (const int64_t size = config.mesh->size(axis); size > 1) {
+    if (const int64_t size = std::string_view(axis) == plan::expertAxis
+                                 ? ranksOfExperts(job)
+                                 : config.mesh->size(axis);
+        size > 1) {
       name += joint + std::string(axis) + " " + std::to_string(size);
       joint = " and ";
     }
@@ -52,7 +60,7 @@ std::string strategyName(const AccelerateConfig &config) {
 
 void describeInputs(const Session &session, PlanReport &report) {
   report.title = session.inputs->modelName;
-  report.strategy = strategyName(session.inputs->job.accelerate);
+  report.strategy = strategyName(session.inputs->job);
   if (!session.inputs->trainer.empty())
     report.strategy += " by " + session.inputs->trainer;
   report.executor = session.inputs->executor;

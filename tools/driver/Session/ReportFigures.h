@@ -12,7 +12,7 @@
 namespace accel {
 
 /// "FSDP2 (2 x 4)": who shards how.
-std::string strategyName(const AccelerateConfig &config);
+std::string strategyName(const JobConfig &job);
 
 /// What the inputs alone say.
 void describeInputs(const Session &session, PlanReport &report);
