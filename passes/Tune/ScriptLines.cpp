@@ -152,4 +152,13 @@ ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression) {
   return expression;
 }
 
+std::string besideFullyShard(const plan::Mesh &mesh) {
+  std::string axes;
+  for (const plan::Axis &axis : mesh.axes)
+    if (axis.size > 1 && axis.name != "dp_replicate" && axis.name != "dp_shard")
+      axes += (axes.empty() ? "" : " and ") + axis.name + " " +
+              std::to_string(axis.size);
+  return axes;
+}
+
 } // namespace accel::tune

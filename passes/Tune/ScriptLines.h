@@ -35,6 +35,11 @@ ConfigEdit sayByCall(FrameworkKind executor, const std::string &call);
 /// them to Accelerate. Lines of a file that is not there become words.
 ConfigEdit linesOfScript(const JobConfig &job, ConfigEdit expression);
 
+/// The axes of a mesh that `--emit python` does not write, with their sizes:
+/// fully_shard shards and replicates, and what splits layers, sequences or
+/// experts stands elsewhere. "cp 2 and tp 2", or "".
+std::string besideFullyShard(const plan::Mesh &mesh);
+
 } // namespace accel::tune
 
 #endif // ACCEL_PASSES_TUNE_SCRIPTLINES_H

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Tune/ScriptLines.h"
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 #include "tools/driver/Text/Format.h"
@@ -62,7 +63,8 @@ def apply(model, device_type=None):
     made, on every rank, with the process group initialised."""
     if device_type is None:
         device_type = "cuda" if torch.cuda.is_available() else "cpu"
-    names = [name for name, size in MESH if size > 1] or [MESH[-1][0]]
+    # Two dimensions replicate over the first and shard over the second.
+    names = [name for name, size in MESH if size > 1 or name == "dp_shard"]
     sizes = tuple(dict(MESH)[name] for name in names)
     mesh = init_device_mesh(device_type, sizes, mesh_dim_names=tuple(names))
     if UPCAST:
@@ -128,6 +130,8 @@ public:
         candidate(tune::expand(space, model, point)) {
     candidate.accumulation = split().accumulation;
   }
+
+  const plan::Mesh &mesh() const { return candidate.mesh; }
 
   std::string run() {
     header();
@@ -332,7 +336,19 @@ std::optional<std::string> emitPython(const Advice &advice,
                  "no setting fits, so there is none to write");
     return std::nullopt;
   }
-  return PythonWriter(advice, plan).run();
+  PythonWriter writer(advice, plan);
+  if (const std::string axes = tune::besideFullyShard(writer.mesh());
+      !axes.empty()) {
+    engine.error(
+        "emit-python", job.file,
+        "--emit python writes calls of fully_shard, which shards and "
+        "replicates parameters, and the mesh has " +
+            axes + " beside",
+        "plan a mesh of dp_replicate and dp_shard alone; of an accelerate "
+        "file --emit accelerate writes what a file can say");
+    return std::nullopt;
+  }
+  return writer.run();
 }
 
 } // namespace accel

@@ -43,7 +43,11 @@ public:
     flag("enable_cpu_offload", step.candidate.offloadParameters);
     section("parallelism");
     number("data_parallel_replicate_degree", mesh.size("dp_replicate"));
-    number("data_parallel_shard_degree", mesh.size("dp_shard"));
+    // Ranks that share experts are among those that shard all else.
+    const int64_t experts = mesh.size(plan::expertAxis);
+    number("data_parallel_shard_degree", mesh.size("dp_shard") * experts);
+    if (experts > 1)
+      number("expert_parallel_degree", experts);
     text("fsdp_reshard_after_forward", resharding());
     number("tensor_parallel_degree", mesh.size("tp"));
     flag("enable_async_tensor_parallel", options.asyncTensor);

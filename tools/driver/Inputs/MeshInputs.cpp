@@ -256,8 +256,15 @@ static bool checkExperts(const PlanInputs &inputs, DiagnosticEngine &engine) {
                       " tokens a micro-batch, which " + std::to_string(tensor) +
                       " ranks of tp_size take in parts of different sizes,",
                   "choose sizes of which tp_size divides the tokens");
-  if (experts > 0 && experts % ranks == 0)
+  if (experts > 0 && experts % ranks == 0) {
+    if (inputs.trainer == "torchtitan")
+      engine.report(diagnosticAt(
+          mesh, Severity::Warning, "torchtitan-experts",
+          "torchtitan's expert parallelism is not modelled: bytes and seconds "
+          "of experts and of what their ranks exchange are transformers'",
+          "take them as an estimate, or leave ep at 1"));
     return true;
+  }
   engine.report(diagnosticAt(
       mesh, Severity::Error, "invalid-value",
       experts ? std::to_string(experts) + " experts cannot be divided among " +
