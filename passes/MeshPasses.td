@@ -23,7 +23,8 @@ def ImportTpPlanPass : Pass<"import-tp-plan", "::mlir::ModuleOp"> {
     families that have none, a plan derived in the same way (columns before a
     pointwise chain, rows behind it, heads whole). Of layers of one size side by
     side in one weight each is sharded (`[3, "tp"]`); where their sizes differ,
-    the weight is whole. Where the mesh has an axis `ep`, experts are sharded over
+    the weight is whole. A tower beside the base model is whole too, as in
+    transformers' plan of the composed model. Where the mesh has an axis `ep`, experts are sharded over
     it by `base_model_ep_plan`, and over no other, unless `decide-experts` has
     shared them: each of a rank's experts is then sharded over tp as well. Another
     `spec` that is there is the user's and stays. Does nothing where the mesh has neither axis, or both of

@@ -46,14 +46,14 @@ struct DecideExpertsPass
       ranks *= mesh.axisSize(axis);
     }
     const std::string names = sharding::axisNames(axes);
-    const TpPlan *plan = nullptr;
+    ModelTpPlan model;
     for (auto node : module.getOps<sharding::ModuleOp>())
-      if (!plan)
-        plan = findTpPlan(node.getClassName());
+      model.addModule(node.getFqn(), node.getClassName());
+    const TpPlan *plan = model.get();
     bool any = false;
     for (auto param : module.getOps<sharding::ParamOp>()) {
       const TpEntry *entry =
-          plan ? findTpEntry(plan->experts, param.getFqn()) : nullptr;
+          plan ? model.find(plan->experts, param.getFqn()) : nullptr;
       if (!entry || entry->style != TpStyle::GroupedGemm)
         continue;
       any = true;

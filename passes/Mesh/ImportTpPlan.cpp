@@ -122,12 +122,12 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     told.clear();
     gathered.clear();
     llvm::StringMap<StringRef> classes;
-    const TpPlan *plan = nullptr;
+    ModelTpPlan model;
     for (auto node : module.getOps<sharding::ModuleOp>()) {
       classes[node.getFqn()] = node.getClassName();
-      if (!plan)
-        plan = findTpPlan(node.getClassName());
+      model.addModule(node.getFqn(), node.getClassName());
     }
+    const TpPlan *plan = model.get();
     if (!plan) {
       mesh.emitRemark("no tensor-parallel plan is known for this model: every "
                       "rank of '")
@@ -145,7 +145,7 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     const bool dispatched = graph && graph->hasAttr(sharding::expertsAttr);
     for (auto param : module.getOps<sharding::ParamOp>())
       if ((!param.getSpecAttr() || (dispatched && isShared(param))) &&
-          failed(decide(param, *plan, classes, mesh)))
+          failed(decide(param, model, classes, mesh)))
         return signalPassFailure();
     if (asTransformers)
       decideOperations(module);
@@ -209,29 +209,33 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
     return sharding::isShardedBy(param.getSpecAttr(), 0, expertAxis);
   }
 
-  LogicalResult decide(sharding::ParamOp param, const TpPlan &plan,
+  LogicalResult decide(sharding::ParamOp param, const ModelTpPlan &model,
                        const llvm::StringMap<StringRef> &classes,
                        sharding::MeshOp mesh) {
+    const TpPlan &plan = *model.get();
     // A plan names modules, or parameters that are not in a linear layer.
     StringRef owner = param.getFqn().rsplit('.').first;
     const AdapterName layer = adapterName(owner);
+    const StringRef derived = "derived plan of ";
     StringRef over = expertAxis, from = "base_model_ep_plan of ";
     const sharding::SpecAttr shared = param.getSpecAttr();
     if (sharding::isShardedBy(shared, 0, axis))
       return success(); // the ranks of both axes have whole experts
     const TpEntry *entry = mesh.axisSize(over) == 1 || shared
                                ? nullptr
-                               : findTpEntry(plan.experts, param.getFqn());
+                               : model.find(plan.experts, param.getFqn());
     if (!entry) {
       over = axis;
       from = "base_model_tp_plan of ";
-      entry = findTpEntry(plan.entries, param.getFqn());
+      entry = model.find(plan.entries, param.getFqn());
       if (!entry)
-        entry = findTpEntry(plan.entries, layer.layer);
-      if (!entry && !asTransformers)
-        entry = findTpEntry(plan.besides, param.getFqn());
-      if (!entry && !asTransformers)
-        entry = findTpEntry(plan.besides, layer.layer);
+        entry = model.find(plan.entries, layer.layer);
+      if (!entry && !asTransformers) {
+        from = derived;
+        entry = model.find(plan.besides, param.getFqn());
+        if (!entry)
+          entry = model.find(plan.besides, layer.layer);
+      }
     }
     if (!entry || mesh.axisSize(over) == 1 ||
         !isAdapterSharded(layer.part, entry->style))
@@ -274,12 +278,12 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
              << " ranks of '" << over << "' do not divide (" << style << "); "
              << divisors(size) << " would fit";
     }
-    noteGathered(param, plan);
+    noteGathered(param, model);
     Builder b(&getContext());
     SmallVector<ArrayAttr> dims(type.getRank(), b.getArrayAttr({}));
-    std::string why = ((plan.published ? from : StringRef("derived plan of ")) +
-                       plan.baseClass + ": " + style)
-                          .str();
+    std::string why =
+        ((plan.published ? from : derived) + plan.baseClass + ": " + style)
+            .str();
     if (shared) {
       dims[0] = sharding::dimOf(&getContext(), sharding::shardedBy(shared, 0));
       why = shared.getBecause().getWhy().str() + ", " + why;
@@ -292,13 +296,13 @@ struct ImportTpPlanPass : accel::impl::ImportTpPlanPassBase<ImportTpPlanPass> {
   }
 
   /// A tied head's parameter has the name of the table too.
-  void noteGathered(sharding::ParamOp param, const TpPlan &plan) {
+  void noteGathered(sharding::ParamOp param, const ModelTpPlan &model) {
     SmallVector<StringRef> names = {param.getFqn()};
     if (ArrayAttr aliases = param.getAliasesAttr())
       llvm::append_range(names, aliases.getAsValueRange<StringAttr>());
     auto isGathered = [&](StringRef name) {
-      const TpEntry *entry =
-          findTpEntry(plan.entries, adapterName(name.rsplit('.').first).layer);
+      const TpEntry *entry = model.find(
+          model.get()->entries, adapterName(name.rsplit('.').first).layer);
       return entry && entry->style == TpStyle::ColwiseGatherOutput;
     };
     if (llvm::any_of(names, isGathered))

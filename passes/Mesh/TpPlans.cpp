@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Mesh/TpPlans.h"
 
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace accel;
@@ -419,6 +419,8 @@ constexpr TpPlan plans[] = {
     {"Ministral3Model", gated, {}, true},
     {"Ernie4_5Model", gated, {}, true},
     {"Qwen2Model", gated, {}, true},
+    {"Qwen2VLTextModel", gated, {}, true},
+    {"Qwen2_5_VLTextModel", gated, {}, true},
     {"GemmaModel", gated, {}, true},
     {"Gemma2Model", gated, {}, true},
     {"GraniteModel", gated, {}, true},
@@ -431,6 +433,7 @@ constexpr TpPlan plans[] = {
     {"Gemma3TextModel", gatedWithHeadNorms, {}, true},
     {"Qwen3Model", gatedWithHeadNorms, {}, true},
     {"Exaone4Model", gatedWithHeadNorms, {}, true},
+    {"Qwen3VLTextModel", headAlone, {}, true, gatedWithHeadNorms},
     {"Qwen2MoeModel", mixtureBesideMlps, dispatched, true},
     {"Qwen3MoeModel", qwen3Moe, dispatched, true},
     {"GptOssModel", headAlone, dispatchedWithBiases, true},
@@ -480,18 +483,23 @@ bool fits(StringRef pattern, StringRef fqn) {
 
 } // namespace
 
-const TpPlan *mesh::findTpPlan(StringRef baseClass) {
-  for (const TpPlan &plan : plans)
-    if (plan.baseClass == baseClass)
-      return &plan;
-  return nullptr;
+void ModelTpPlan::addModule(StringRef fqn, StringRef className) {
+  for (const TpPlan &known : plans)
+    if (!plan && known.baseClass == className)
+      plan = &known;
+  if (plan && plan->baseClass == className)
+    bases.push_back(fqn);
 }
 
-const TpEntry *mesh::findTpEntry(llvm::ArrayRef<TpEntry> entries,
-                                 StringRef fqn) {
+const TpEntry *ModelTpPlan::find(llvm::ArrayRef<TpEntry> entries,
+                                 StringRef fqn) const {
+  const bool inside = llvm::any_of(bases, [&](StringRef base) {
+    StringRef rest = fqn;
+    return base.empty() || (rest.consume_front(base) && rest.starts_with("."));
+  });
   const TpEntry *found = nullptr;
   for (const TpEntry &entry : entries)
-    if (fits(entry.pattern, fqn) &&
+    if ((inside || !entry.pattern.contains('*')) && fits(entry.pattern, fqn) &&
         (!found || entry.pattern.size() > found->pattern.size()))
       found = &entry;
   return found;

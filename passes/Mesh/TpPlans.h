@@ -7,6 +7,7 @@
 #define ACCEL_PASSES_MESH_TPPLANS_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace accel::mesh {
@@ -26,7 +27,8 @@ enum class TpStyle {
 };
 
 struct TpEntry {
-  /// Of a module or parameter: "layers.*.mlp.up_proj", behind any prefix.
+  /// Of a module or parameter: "layers.*.mlp.up_proj", behind any prefix within
+  /// the base model.
   llvm::StringRef pattern;
   TpStyle style;
   /// Of a packed style: layers of one size that lie side by side; 0 where their
@@ -46,13 +48,26 @@ struct TpPlan {
   llvm::ArrayRef<TpEntry> besides = {};
 };
 
-/// The plan of the family whose base model is of this class, or null.
-const TpPlan *findTpPlan(llvm::StringRef baseClass);
+/// The plan of the family of one model's text, by its modules.
+class ModelTpPlan {
+public:
+  /// `fqn` is kept by reference.
+  void addModule(llvm::StringRef fqn, llvm::StringRef className);
 
-/// The entry for the module or parameter `fqn`, the longest pattern that fits;
-/// or null.
-const TpEntry *findTpEntry(llvm::ArrayRef<TpEntry> entries,
-                           llvm::StringRef fqn);
+  /// That of the first base model that has one; or null.
+  const TpPlan *get() const { return plan; }
+
+  /// The entry for the module or parameter `fqn`, the longest pattern that
+  /// fits; or null. Layers are those of the base model: a tower beside it whose
+  /// modules have the same names is whole, as transformers' plan of the
+  /// composed model names the base model's layers alone.
+  const TpEntry *find(llvm::ArrayRef<TpEntry> entries,
+                      llvm::StringRef fqn) const;
+
+private:
+  const TpPlan *plan = nullptr;
+  llvm::SmallVector<llvm::StringRef, 2> bases; // T5 has a stack in each half
+};
 
 llvm::StringRef stringifyTpStyle(TpStyle style);
 

@@ -132,3 +132,41 @@ sharding.param "base_model.model.model.layers.0.self_attn.q_proj.lora_A.default.
 sharding.param "base_model.model.model.layers.0.self_attn.q_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros>
 sharding.param "base_model.model.model.layers.0.self_attn.o_proj.lora_A.default.weight" : tensor<2x8xf32> init <zeros>
 sharding.param "base_model.model.model.layers.0.self_attn.o_proj.lora_B.default.weight" : tensor<8x2xf32> init <zeros>
+
+// -----
+
+// A plan names the base model's layers: a tower whose modules have the same
+// names is whole, and the head lies beside the base model.
+// CHECK-LABEL: LlavaForConditionalGeneration
+// CHECK: sharding.param "model.vision_tower.encoder.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>{{$}}
+// CHECK: sharding.param "model.language_model.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise">>}
+// CHECK: sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of LlamaModel: colwise_gather_output">>}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "" class "LlavaForConditionalGeneration"
+sharding.module "model.vision_tower" class "CLIPVisionModel"
+sharding.module "model.language_model" class "LlamaModel"
+sharding.param "model.vision_tower.encoder.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "model.language_model.layers.0.self_attn.q_proj.weight" : tensor<8x8xf32> init <zeros>
+sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros>
+
+// -----
+
+// A name that begins with that of the base model is not in it.
+// CHECK-LABEL: Qwen2_5_VLTextModel
+// CHECK: sharding.param "model.language_model.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"base_model_tp_plan of Qwen2_5_VLTextModel: rowwise">>}
+// CHECK: sharding.param "model.language_model_2.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros>{{$}}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "model.language_model" class "Qwen2_5_VLTextModel"
+sharding.param "model.language_model.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros>
+sharding.param "model.language_model_2.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros>
+
+// -----
+
+// What transformers leaves whole, by a plan derived here.
+// CHECK-LABEL: Qwen3VLTextModel
+// CHECK: sharding.param "model.language_model.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros> {spec = #sharding.spec<[], ["tp"] because <"derived plan of Qwen3VLTextModel: rowwise">>}
+// CHECK: sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros> {spec = #sharding.spec<["tp"], [] because <"base_model_tp_plan of Qwen3VLTextModel: colwise_gather_output">>}
+sharding.mesh @mesh [#sharding.axis<"tp" = 2>]
+sharding.module "model.language_model" class "Qwen3VLTextModel"
+sharding.param "model.language_model.layers.0.mlp.down_proj.weight" : tensor<8x16xf32> init <zeros>
+sharding.param "lm_head.weight" : tensor<32x8xf32> init <zeros>
