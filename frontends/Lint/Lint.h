@@ -44,6 +44,10 @@ void lintMesh(const std::string &path, const LoadedConfig &loaded,
 void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
                        const LintOptions &options, DiagnosticEngine &engine);
 
+/// Reports an attention of the script that FSDP2's context parallelism does not
+/// run with (Trainer._prepare_context_parallel_inputs).
+void lintContextAttention(const JobConfig &job, DiagnosticEngine &engine);
+
 /// The file that `accelerate launch` takes when it gets no --config_file
 /// ($HF_HOME/accelerate/default_config.yaml); empty if no home is known.
 std::string defaultConfigPath();

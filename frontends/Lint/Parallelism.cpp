@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Lint/Lint.h"
 #include "frontends/Lint/Subject.h"
 #include "frontends/ModuleTree/SharedHeads.h"
 
@@ -17,20 +19,18 @@ Field sizeField(const Subject &subject, const std::string &axis) {
   return subject.in(section, "parallelism_config_" + axis + "_size");
 }
 
-/// torch's context parallelism replaces every mask by a plain causal one
-/// (_attach_context_parallel_hooks in accelerate/big_modeling.py).
-void checkAttention(const Subject &subject) {
-  const std::string what = windowedLayers(*subject.tree);
-  if (subject.meshSize("cp") <= 1 || what.empty())
+/// torch's context parallelism replaces every mask by a plain causal one, and
+/// DeepSpeed's exchanges tokens for heads within attention alone.
+void checkAttention(const Subject &subject, const std::string &axis) {
+  const bool sequence = axis == "sp";
+  if (subject.meshSize(axis) <= 1 ||
+      (sequence && !subject.isType(DistributedType::Deepspeed)))
     return;
-  bool refused = subject.version >= AccelerateVersion{1, 15};
-  subject.report(refused ? Severity::Error : Severity::Warning, "cp-attention",
-                 sizeField(subject, "cp"),
-                 what + (refused ? windowsStop
-                                 : "; accelerate " + toString(subject.version) +
-                                       " trains them as full attention and "
-                                       "says nothing"),
-                 leaveContext);
+  const bool refused = subject.version >= AccelerateVersion{1, 15};
+  if (const auto layers = unsharedLayers(
+          *subject.tree, sequence, refused ? "" : toString(subject.version)))
+    subject.report(refused ? Severity::Error : Severity::Warning, layers->code,
+                   sizeField(subject, axis), layers->message, layers->hint);
 }
 
 /// Heads are dealt out whole.
@@ -156,10 +156,37 @@ void checkParallelism(const Subject &subject) {
   checkContext(subject);
   if (!subject.tree)
     return;
-  checkAttention(subject);
+  checkAttention(subject, "cp");
+  checkAttention(subject, "sp");
   checkHeads(subject, "tp");
   checkHeads(subject, "sp");
   checkPadding(subject);
 }
 
 } // namespace accel::lint
+
+namespace accel {
+
+void lintContextAttention(const JobConfig &job, DiagnosticEngine &engine) {
+  const ScriptSettings &script = job.script;
+  const AttentionKernel kernel =
+      script.attention->value_or(AttentionKernel::Sdpa);
+  // axolotl brings a ring of its own, which is flash attention's.
+  if (kernel == AttentionKernel::Sdpa || script.owner == "axolotl" ||
+      *job.accelerate.strategy != Strategy::Fsdp2 || job.ownMesh ||
+      job.accelerate.mesh->size("cp") <= 1)
+    return;
+  const std::string name = toString(kernel);
+  engine.report(diagnosticAt(
+      script.attention, Severity::Error, "cp-attention",
+      *job.transformersTrainer
+          ? "Trainer runs context parallelism with sdpa alone, and "
+            "attn_implementation is " +
+                name + ": every rank stops with a ValueError"
+          : "torch's context parallelism exchanges keys within "
+            "scaled_dot_product_attention alone: with attn_implementation " +
+                name + " each rank attends to its own tokens",
+      "write attn_implementation: sdpa, or leave cp_size at 1"));
+}
+
+} // namespace accel

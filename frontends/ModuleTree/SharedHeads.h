@@ -66,23 +66,57 @@ undividedHeads(const ModuleTree &tree, int64_t ranks) {
       "write tp_size " + tensorSizes(tree)};
 }
 
-/// "32 of 32 layers of MistralForCausalLM attend to a window"; empty where none
-/// does.
-inline std::string windowedLayers(const ModuleTree &tree) {
-  const int64_t windows = std::count(tree.attention.begin(),
-                                     tree.attention.end(), Attention::Sliding);
-  return windows == 0
+/// Layers of which ranks cannot share a sequence by Accelerate's parallelism.
+struct UnsharedLayers {
+  std::string
+      layers; // "32 of 32 layers of MistralForCausalLM attend to a window"
+  const char *code;
+  std::string message, hint;
+};
+
+/// "36 of 48 layers of Qwen3NextForCausalLM carry a state along the sequence";
+/// empty where none does.
+inline std::string recurrentLayers(const ModuleTree &tree) {
+  const int64_t states =
+      std::count(tree.blocks.begin(), tree.blocks.end(), "linear") +
+      std::count(tree.blocks.begin(), tree.blocks.end(), "mamba");
+  return states == 0
              ? ""
-             : std::to_string(windows) + " of " +
-                   std::to_string(tree.attention.size()) + " layers of " +
-                   tree.architecture + " attend to a window";
+             : std::to_string(states) + " of " +
+                   std::to_string(tree.blocks.size()) + " layers of " +
+                   tree.architecture + " carry a state along the sequence";
 }
 
-/// accelerate 1.15 refuses such layers (_attach_context_parallel_hooks in
-/// accelerate/big_modeling.py); before, they are trained as full attention.
-constexpr const char *windowsStop = ", which context parallelism cannot do: "
-                                    "every rank stops with a ValueError";
-constexpr const char *leaveContext = "leave cp_size at 1 for this model";
+/// Layers with a window under context parallelism, and layers with a state
+/// under that and under `sequence`, DeepSpeed's; nothing where there are none.
+/// accelerate 1.15 refuses both (_attach_context_parallel_hooks and
+/// _refuse_recurrent_layers_under_sequence_parallelism in
+/// accelerate/big_modeling.py); `older`: a release before, else empty.
+inline std::optional<UnsharedLayers> unsharedLayers(const ModuleTree &tree,
+                                                    bool sequence,
+                                                    const std::string &older) {
+  std::string layers = recurrentLayers(tree);
+  const char *trains = "starts their state anew on every rank";
+  if (const int64_t windows = std::count(
+          tree.attention.begin(), tree.attention.end(), Attention::Sliding);
+      !sequence && layers.empty() && windows) {
+    layers = std::to_string(windows) + " of " +
+             std::to_string(tree.attention.size()) + " layers of " +
+             tree.architecture + " attend to a window";
+    trains = "trains them as full attention";
+  }
+  if (layers.empty())
+    return std::nullopt;
+  const std::string does =
+      older.empty()
+          ? std::string(", which ") + (sequence ? "sequence" : "context") +
+                " parallelism cannot do: every rank stops with a ValueError"
+          : "; accelerate " + older + " " + trains + " and says nothing";
+  return UnsharedLayers{layers, sequence ? "sp-attention" : "cp-attention",
+                        layers + does,
+                        std::string("leave ") + (sequence ? "sp" : "cp") +
+                            "_size at 1 for this model"};
+}
 
 } // namespace accel
 

@@ -48,6 +48,8 @@ LintResult lintFiles(const LintJob &job, DiagnosticEngine &engine) {
     result.loaded = loadJob(path, job.hasConfig, checks.model, job.script,
                             job.options, engine);
     lintQuantizedBase(path, result.loaded, checks, engine);
+    if (result.loaded.job)
+      lintContextAttention(*result.loaded.job, engine);
     if (isOfScript(job, path))
       continue;
     lintDefaultConfig(path, engine);

@@ -72,23 +72,45 @@ static Diagnostic axisDiagnostic(const PlanInputs &inputs,
                       std::move(hint));
 }
 
-/// A ring gives each rank two chunks of every sequence; torch's knows no
-/// windows.
-static void checkRing(const PlanInputs &inputs, const ModuleTree &tree,
-                      DiagnosticEngine &engine) {
+/// Layers that Accelerate's parallelism cannot share a sequence of, as lint
+/// says; false where every rank stops with them, or no plan is made.
+/// DeepSpeed's is an axis of the mesh only where its exchanges are planned.
+static bool checkLayers(const PlanInputs &inputs, const ModuleTree &tree,
+                        DiagnosticEngine &engine) {
+  const AccelerateConfig &a = inputs.job.accelerate;
+  const bool context =
+      inputs.executor == FrameworkKind::Fsdp2 && a.mesh->size("cp") > 1;
+  const bool sequence =
+      inputs.executor == FrameworkKind::Deepspeed && *a.sequenceParallel > 1;
+  if (!context && !sequence)
+    return true;
+  const bool stops = atLeast(a.version, "1.15");
+  const auto layers = unsharedLayers(tree, sequence, stops ? "" : a.version);
+  if (!layers)
+    return true;
+  const std::string axis = sequence ? "sp" : "cp";
+  Diagnostic d =
+      stops || sequence
+          ? axisDiagnostic(inputs, axis, layers->code, layers->message,
+                           layers->hint)
+          : axisDiagnostic(inputs, axis, notSupportedCode,
+                           layers->layers +
+                               ", which torch's context parallelism cannot do",
+                           recurrentLayers(tree).empty()
+                               ? "leave cp_size at 1, or plan for accel-run"
+                               : "leave cp_size at 1");
+  const bool runs = sequence && !stops;
+  if (runs)
+    d.severity = Severity::Warning;
+  engine.report(std::move(d));
+  return runs;
+}
+
+/// A ring gives each rank two chunks of every sequence.
+static void checkRing(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const int64_t ranks = inputs.job.accelerate.mesh->size("cp");
   if (ranks <= 1)
     return;
-  const std::string windows = windowedLayers(tree);
-  if (inputs.executor == FrameworkKind::Fsdp2 && !windows.empty()) {
-    const bool stops = atLeast(inputs.job.accelerate.version, "1.15");
-    engine.report(axisDiagnostic(
-        inputs, "cp", stops ? "cp-attention" : notSupportedCode,
-        windows + (stops ? windowsStop
-                         : ", which torch's context parallelism cannot do"),
-        stops ? leaveContext : "leave cp_size at 1, or plan for accel-run"));
-    return;
-  }
   const int64_t tokens = inputs.training.sequenceLength;
   if (tokens % (2 * ranks))
     engine.report(
@@ -114,13 +136,18 @@ static void checkModel(const PlanInputs &inputs,
         "tensor parallelism of " + tree->architecture +
             " is not planned: it has layers of a gated delta rule",
         "leave tp_size at 1"));
-  if (mesh->ranksPerSequence() > 1 && tree->attention.empty())
+  if (!checkLayers(inputs, *tree, engine))
+    return;
+  if (mesh->ranksPerSequence() > 1 && tree->attention.empty()) {
+    const std::string recurrent = recurrentLayers(*tree);
     engine.report(axisDiagnostic(
         inputs, mesh->size("cp") > 1 ? "cp" : "sp", notSupportedCode,
-        "context parallelism of " + tree->architecture +
-            " is not planned: it is no decoder of one sequence",
+        "context parallelism of " + tree->architecture + " is not planned: " +
+            (recurrent.empty() ? "it is no decoder of one sequence"
+                               : recurrent),
         "leave cp and sp at 1"));
-  checkRing(inputs, *tree, engine);
+  }
+  checkRing(inputs, engine);
   const int64_t tp = mesh->size("tp"), sp = mesh->size("sp"),
                 heads = tree->sizes.heads;
   if (const auto undivided = undividedHeads(*tree, tp))
@@ -373,7 +400,10 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
       tokens = *inputs.job.data.sequenceLength;
     if (const auto tree = moduleTreeOf(inputs, options))
       checkMegatronModel(inputs.job.accelerate, *tree, tokens, engine);
-  } else if (inner && inputs.trainer.empty()) {
+  } else if (inputs.trainer.empty() &&
+             (inner || *inputs.job.accelerate.sequenceParallel > 1)) {
+    if (inputs.executor == FrameworkKind::Fsdp2)
+      lintContextAttention(inputs.job, engine);
     checkModel(inputs, moduleTreeOf(inputs, options), engine);
   }
 }
