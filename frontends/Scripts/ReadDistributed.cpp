@@ -58,18 +58,45 @@ void SettingsReader::readDistributedConfig() {
     if (!size || entry.value->isNull())
       continue;
     if (entry.value->kind != yaml::Kind::Int || entry.value->huge ||
-        entry.value->integer < 1)
+        entry.value->integer < 1) {
+      // It is compared with 1, which Python does with numbers alone.
+      const yaml::Kind kind = entry.value->kind;
+      const bool fraction = kind == yaml::Kind::Float ||
+                            (kind == yaml::Kind::Bool && entry.value->boolean);
       return error("invalid-value", "model_init_kwargs",
                    name + " of distributed_config is " +
                        yaml::shortText(*entry.value) +
-                       "; transformers stops with a ValueError",
+                       (fraction ? ", which is no whole number"
+                        : kind == yaml::Kind::Int || kind == yaml::Kind::Bool
+                            ? "; transformers stops with a ValueError"
+                            : "; transformers stops with a TypeError"),
                    "write a number of ranks, 1 or more");
+    }
     ranks[name] = entry.value->integer;
   }
   auto of = [&](std::string_view name) {
     auto found = ranks.find(name);
     return found == ranks.end() ? int64_t(1) : found->second;
   };
+  auto asked = [&](const char *name) {
+    const yaml::Node *node = config->find(name);
+    return node && !node->isNull() &&
+           !(node->kind == yaml::Kind::Bool && !node->boolean) &&
+           !(node->isMapping() && node->entries.empty());
+  };
+  if (asked("enable_sequence_parallel"))
+    note("ignored-key", "model_init_kwargs",
+         "enable_sequence_parallel of distributed_config has no effect: "
+         "transformers reserves it",
+         "leave it out");
+  // Of before ep_size: `ep_size=tp_size, tp_plan={}` (_resolve_parallelism).
+  const yaml::Node *tensorPlan = config->find("tp_plan");
+  if (tensorPlan && tensorPlan->isNull())
+    tensorPlan = nullptr;
+  const bool former =
+      asked("enable_expert_parallel") && !ranks.contains("ep_size");
+  if (former && of("tp_size") > 1)
+    ranks["ep_size"] = of("tp_size");
   const int64_t experts = of("ep_size");
   if (experts > 1 &&
       (experts % of("tp_size") || (of("fsdp_size") * of("tp_size")) % experts))
@@ -92,17 +119,10 @@ void SettingsReader::readDistributedConfig() {
       way && !way->isNull() &&
       !readExpertExchange(*way, experts, of("tp_size")))
     return;
-  auto asked = [&](const char *name) {
-    const yaml::Node *node = config->find(name);
-    return node && !node->isNull() &&
-           !(node->kind == yaml::Kind::Bool && !node->boolean) &&
-           !(node->isMapping() && node->entries.empty());
-  };
   // The family's plan over tp_size ranks, which is what tp_size alone means.
   auto isDefault = [&](std::string_view name) {
-    const yaml::Node *plan = config->find("tp_plan");
-    return name == "tp_plan" && of("tp_size") > 1 && plan->isString() &&
-           plan->text == "auto";
+    return name == "tp_plan" && of("tp_size") > 1 && tensorPlan->isString() &&
+           tensorPlan->text == "auto";
   };
   struct Axis {
     const char *name, *what, *hint;
@@ -145,6 +165,27 @@ void SettingsReader::readDistributedConfig() {
              plan.hint);
       refused = true;
     }
+  // No rule is applied then.
+  const bool none =
+      tensorPlan ? tensorPlan->isMapping() && tensorPlan->entries.empty() &&
+                       (of("tp_size") > 1 || !ranks.contains("tp_size"))
+                 : former && of("tp_size") > 1;
+  if (!refused && none) {
+    refuse("model_init_kwargs",
+           std::string("distributed_config: ") +
+               (tensorPlan ? "tp_plan: {} leaves layers"
+                           : "enable_expert_parallel without ep_size gives "
+                             "experts to the ranks of tp_size and leaves "
+                             "other layers") +
+               " whole on the ranks of tp_size, which is not modelled yet",
+           tensorPlan
+               ? "leave tp_plan out; the family's plan splits layers over "
+                 "tp_size"
+               : "write ep_size: " + std::to_string(of("tp_size")) +
+                     " instead; the family's plan then splits other layers "
+                     "over tp_size");
+    refused = true;
+  }
   const OwnShards shards{of("fsdp_size"), of("dp_replicate_size"),
                          of("tp_size"), experts, asked("fsdp_mixed_precision")};
   if (!refused && shards.shards * shards.copies > 1)
