@@ -6,6 +6,7 @@
 
 #include "frontends/Lint/Megatron.h"
 
+#include "frontends/Accelerate/KeyTable.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Lint/Subject.h"
 
@@ -129,6 +130,36 @@ void checkMegatronOptimizer(const MegatronSettings &settings,
         settings.distributedOptimizer, "megatron_lm_use_distributed_optimizer");
 }
 
+bool checkMegatronFamily(const AccelerateConfig &config,
+                         std::string_view modelType, DiagnosticEngine &engine) {
+  // MODEL_CONFIGS_TO_MEGATRON_PARSERS of accelerate/utils/dataclasses.py, by a
+  // part of the type's name.
+  struct Parser {
+    std::string_view type;
+    AccelerateVersion since;
+  };
+  constexpr Parser parsers[] = {{"megatron-bert", oldestAccelerate},
+                                {"gpt2", oldestAccelerate},
+                                {"t5", oldestAccelerate},
+                                {"llama", oldestAccelerate},
+                                {"glm4_moe", {1, 13}}};
+  const auto version = parseAccelerateVersion(config.version);
+  std::string known;
+  for (const Parser &parser : parsers) {
+    if (version && *version < parser.since)
+      continue;
+    if (modelType.find(parser.type) != std::string_view::npos)
+      return true;
+    known += (known.empty() ? "" : ", ") + std::string(parser.type);
+  }
+  engine.report(diagnosticAt(
+      config.distributedType, Severity::Error, "invalid-value",
+      "Accelerate hands Megatron-LM no model of type '" +
+          printable(modelType, 40) + "': every rank stops with a ValueError",
+      "take a model of one of the types " + known + ", or use FSDP"));
+  return false;
+}
+
 void lint::checkMegatron(const Subject &subject) {
   if (!subject.isType(DistributedType::MegatronLm) || !subject.config->megatron)
     return;
@@ -140,7 +171,11 @@ void lint::checkMegatron(const Subject &subject) {
                    "megatron_lm_sequence_parallelism has no effect without "
                    "tensor parallelism: Megatron-LM turns it off",
                    "write megatron_lm_tp_degree above 1, or remove the line");
-  if (*m.expertParallel > 1)
+  // parse_glm4_moe_config alone hands it on.
+  const bool handsExperts =
+      subject.tree &&
+      subject.tree->modelType.find("glm4_moe") != std::string::npos;
+  if (*m.expertParallel > 1 && !handsExperts)
     subject.report(Severity::Warning, "megatron-experts",
                    field(subject, "megatron_lm_expert_model_parallel_size"),
                    "Accelerate hands Megatron-LM no number of experts: every "
@@ -168,7 +203,9 @@ void lint::checkMegatron(const Subject &subject) {
   std::optional<int64_t> tokens;
   if (subject.job && subject.job->data.sequenceLength->has_value())
     tokens = **subject.job->data.sequenceLength;
-  checkMegatronModel(*subject.config, *subject.tree, tokens, subject.engine);
+  if (checkMegatronFamily(*subject.config, subject.tree->modelType,
+                          subject.engine))
+    checkMegatronModel(*subject.config, *subject.tree, tokens, subject.engine);
 }
 
 } // namespace accel

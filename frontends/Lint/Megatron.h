@@ -10,6 +10,7 @@
 #include "frontends/ModuleTree/ModuleTree.h"
 
 #include <optional>
+#include <string_view>
 
 namespace accel {
 
@@ -29,6 +30,11 @@ void checkMegatronModel(const AccelerateConfig &config, const ModuleTree &tree,
 /// plan say the same.
 void checkMegatronOptimizer(const MegatronSettings &settings,
                             DiagnosticEngine &engine);
+
+/// Reports a model of a type of which Accelerate hands Megatron-LM nothing, and
+/// stops; false then. Lint and plan say the same.
+bool checkMegatronFamily(const AccelerateConfig &config,
+                         std::string_view modelType, DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -96,11 +96,12 @@ bool takeMegatronModel(PlanInputs &inputs, const PlanInputs *known,
   const huggingface::ModelConfig *config = inputs.model.config();
   const std::optional<Sizes> sizes = config ? sizesOf(*config) : std::nullopt;
   if (!sizes) {
-    engine.report(diagnosticAt(
-        type, Severity::Error, notSupportedCode,
-        "only models of the types gpt2 and llama are planned under "
-        "Megatron-LM, to which Accelerate gives sizes alone",
-        "pass such a model, or use FSDP"));
+    if (!config || checkMegatronFamily(accelerate, config->modelType, engine))
+      engine.report(diagnosticAt(
+          type, Severity::Error, notSupportedCode,
+          "of the models that Accelerate hands to Megatron-LM those of the "
+          "types gpt2 and llama are planned",
+          "pass such a model, or use FSDP"));
     return false;
   }
   auto gpt = huggingface::parseModelConfig(gptOf(*sizes, megatron),
