@@ -37,7 +37,9 @@ void checkAttention(const Subject &subject, const std::string &axis) {
 void checkHeads(const Subject &subject, const std::string &axis) {
   int64_t size = subject.meshSize(axis);
   const TreeSizes &sizes = subject.tree->sizes;
-  if (size <= 1 || sizes.heads == 0)
+  // Without a plan nothing is split, whatever the heads (no-tp-plan).
+  if (size <= 1 || sizes.heads == 0 ||
+      (axis == "tp" && !subject.tree->tensorParallelPlan))
     return;
   Field field = sizeField(subject, axis);
   std::optional<std::pair<std::string, std::string>> undivided;

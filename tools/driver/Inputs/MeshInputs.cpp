@@ -33,14 +33,19 @@ constexpr int64_t mostContext = 512;
 static std::string whyNot(const PlanInputs &inputs, const std::string &axis,
                           bool own) {
   const bool tensor = axis == "tp";
-  const std::string what =
-      tensor ? "tensor parallelism " : "context parallelism ";
+  const bool titan = inputs.trainer == "torchtitan";
+  const std::string what = tensor ? "tensor parallelism "
+                           : axis == "sp" && titan
+                               ? "an exchange of tokens for heads "
+                               : "context parallelism ";
   const bool planned = inputs.executor == FrameworkKind::Fsdp2 ||
                        inputs.executor == FrameworkKind::Megatron;
   const bool exchanges =
       axis == "sp" && inputs.executor == FrameworkKind::Deepspeed;
   if (!own && !exchanges && (axis == "sp" || !planned))
-    return what + "under " + toString(inputs.executor) + " is not planned";
+    return what + "under " +
+           (titan ? inputs.trainer : toString(inputs.executor)) +
+           " is not planned";
   if (inputs.job.quantization)
     return what + "of quantised weights is not planned";
   if (axis == "cp" && inputs.job.accelerate.mesh->size("cp") > mostContext)
@@ -150,7 +155,10 @@ static void checkModel(const PlanInputs &inputs,
   checkRing(inputs, engine);
   const int64_t tp = mesh->size("tp"), sp = mesh->size("sp"),
                 heads = tree->sizes.heads;
-  if (const auto undivided = undividedHeads(*tree, tp))
+  // Without a plan of transformers' nothing is split, whatever the heads.
+  const bool whole =
+      inputs.executor == FrameworkKind::Fsdp2 && !tree->tensorParallelPlan;
+  if (const auto undivided = undividedHeads(*tree, tp); undivided && !whole)
     engine.report(axisDiagnostic(inputs, "tp", "head-count", undivided->first,
                                  undivided->second));
   // Key-value heads are repeated where they are fewer than the ranks.
@@ -203,11 +211,11 @@ static bool checkPipeline(const PlanInputs &inputs, const PlanOptions &options,
     return true;
   const int64_t layers = tree->sizes.layers;
   const Setting<int64_t> &chunks = inputs.job.pipelineChunks;
-  if (titan && *chunks > 1)
-    return refuse("of several chunks a stage under torchtitan",
-                  "leave pipeline_chunks out, or plan for accel-run");
   if (titan && (*inputs.job.forwardsFirst || *inputs.job.splitBackward))
     return refuse("by another schedule than 1f1b under torchtitan",
+                  "leave pipeline out, or plan for accel-run");
+  if (titan && *chunks > 1)
+    return refuse("of several chunks a stage under torchtitan",
                   "leave pipeline out, or plan for accel-run");
   if (*chunks > 1) {
     pipeline::Problem problem;
@@ -390,7 +398,8 @@ void checkInnerAxes(const PlanInputs &inputs, const PlanOptions &options,
           inputs, axis, notSupportedCode, why,
           axis == "cp" && mesh->size(axis) > mostContext
               ? "write a cp_size of at most " + std::to_string(mostContext)
-              : "leave " + axis + "_size at 1"));
+          : inputs.job.ownMesh ? "leave " + axis + " out of mesh"
+                               : "leave " + axis + "_size at 1"));
       return;
     }
   }
