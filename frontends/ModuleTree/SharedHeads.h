@@ -68,8 +68,8 @@ undividedHeads(const ModuleTree &tree, int64_t ranks) {
 
 /// Layers of which ranks cannot share a sequence by Accelerate's parallelism.
 struct UnsharedLayers {
-  std::string
-      layers; // "32 of 32 layers of MistralForCausalLM attend to a window"
+  /// "32 of 32 layers of MistralForCausalLM attend to a window".
+  std::string layers;
   const char *code;
   std::string message, hint;
 };
