@@ -148,8 +148,9 @@ struct ScriptSettings {
   bool evalJoins = true, evalEachBatch = false, evalLossOnly = false;
   Setting<std::optional<int64_t>> collectiveTimeout;
   /// Checkpoints have the optimizer's states; not with save_only_model, nor
-  /// where only the model is saved at the end (save_strategy: no).
-  bool savesStates = true;
+  /// where only the model is saved at the end (save_strategy: no), without
+  /// checkpoints to resume from.
+  bool savesStates = true, savesCheckpoints = true;
   Setting<std::optional<plan::DType>> loadDtype;
   /// As --quantize spells it ("nf4,double_quant,storage=bf16"); empty: none.
   Setting<std::string> quantization;

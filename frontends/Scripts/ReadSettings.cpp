@@ -490,10 +490,10 @@ void SettingsReader::readAxolotlEvaluation() {
   if (settings.evaluates)
     takeCount(settings.evalBatch, "eval_batch_size");
   takeCount(settings.collectiveTimeout, "ddp_timeout");
-  const bool saves = text("save_strategy") != "no" ||
-                     number("save_steps").value_or(0) > 0 ||
-                     number("saves_per_epoch").value_or(0) > 0;
-  settings.savesStates = !truth("save_only_model") && saves;
+  settings.savesCheckpoints = text("save_strategy") != "no" ||
+                              number("save_steps").value_or(0) > 0 ||
+                              number("saves_per_epoch").value_or(0) > 0;
+  settings.savesStates = !truth("save_only_model") && settings.savesCheckpoints;
 }
 
 void SettingsReader::checkEvaluation() {
@@ -509,7 +509,8 @@ void SettingsReader::checkEvaluation() {
     readPredictions();
   }
   takeCount(settings.collectiveTimeout, "ddp_timeout");
-  settings.savesStates = !truth("save_only_model") && save != "no";
+  settings.savesCheckpoints = save != "no";
+  settings.savesStates = !truth("save_only_model") && settings.savesCheckpoints;
   if (truth("load_best_model_at_end") && save != "best" && eval != save)
     error("conflicting-arguments", "load_best_model_at_end",
           "load_best_model_at_end with eval_strategy " + eval +

@@ -143,7 +143,7 @@ void PhaseBuilder::add(PhaseKind kind, int64_t device, int64_t host,
 
 void PhaseBuilder::move(PhaseKind kind, int64_t storage, int64_t copied) {
   for (JobPhase &phase : phases)
-    if (phase.kind == kind) {
+    if (phase.kind == kind && phase.hostBytes > 0) {
       phase.storageBytes = storage;
       phase.copiedBytes = model.device == "cuda" ? copied : 0;
     }

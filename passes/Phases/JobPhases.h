@@ -94,8 +94,10 @@ struct PhaseInputs {
   std::optional<KeptLogits> keptLogits; // nothing: the loss alone is kept
   /// Checkpoints are saved and the wide state is gathered.
   SavedState saved = SavedState::Full;
-  /// Checkpoints have the optimizer's states (not with save_only_model).
-  bool savesStates = true;
+  /// Checkpoints have the optimizer's states (not with save_only_model), and
+  /// there are any (not with save_strategy no).
+  bool savesStates = true, savesCheckpoints = true;
+  bool byTrainer = false; // transformers' Trainer saves and resumes
   /// stage3_gather_16bit_weights_on_model_save.
   bool gathers16Bit = false;
   std::string transformers = frameworks::Versions().transformers;

@@ -81,13 +81,25 @@ private:
 
   // Checkpoints.cpp
   void save();
-  void saveDeepspeed();
+  void saveState();
   void resume();
+  void resumeCheckpoint();
+  void resumeFull();
+  void resumeDeepspeed();
+  void resumeReplicated();
   void resumeAdapted();
   void mergeAdapted();
+  void stop(PhaseKind kind, const char *why);
   const char *whyNotMerged() const;
+  const char *whyNotResumed() const;
+  bool savesStates() const;
   int64_t savedStates() const;
+  int64_t partition() const;
   int64_t copiedPartition() const;
+  int64_t copiedShards() const;
+  int64_t shardOf(int64_t bytes) const;
+  int64_t offloaded() const;
+  int64_t offloadedBefore() const;
 
   const StepModel &model;
   const Candidate &candidate;

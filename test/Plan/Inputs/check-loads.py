@@ -52,15 +52,59 @@ host("FSDP1 before transformers 5", (read, read), "fsdp1", old)
 one = phases("one", "--optim=adamw_torch")
 check("load", one["load"][0], 2 * numel)
 check("load of SGD", phases("one", "--optim=sgd")["load"][0], 2 * numel)
-check("resume", one["resume"], (6 * numel, 6 * numel, 6 * numel))
+# Weights are mapped, and the states follow.
+check("resume", one["resume"], (6 * numel, 4 * numel, 4 * numel))
 wide = phases("one", "--optim=adamw_bnb_8bit")["load"][0]
 assert 0 <= wide - 2 * numel < 1 << 20, f"load of 8 bits: {wide}"
 ddp = phases("ddp", "--optim=adamw_torch")
 check("resume of DDP", ddp["resume"][0], ddp["save"][0])
 check("load of DDP", ddp["load"][0], ddp["save"][0] - 4 * numel)
+# load_state reads the weights beside the model's; Trainer maps them.
+script = f"--trainer={folder}/all.yaml"
+plain = phases("ddp", "--optim=sgd")
+check("resume of SGD", plain["resume"][0], plain["save"][0] + 2 * numel)
+plain = phases("ddp", "--optim=sgd", script)
+check("resume by Trainer", plain["resume"], (plain["save"][0], 0, 0))
 
 part = 4 * numel // 8
 check("save of ZeRO-3", phases("zero3")["save"][1:], (part, 8 * part))
+
+# Each rank of FSDP1 reads the model, rank 0 alone the states; of shards the
+# model's are gone before the optimizer's are read.
+read8 = phases("full1", "--optim=adamw_torch", "--num-processes=8")
+check("resume of FSDP1", read8["resume"][1:], (8 * numel, 8 * 4 * numel))
+moved = phases("moved1", "--optim=adamw_torch")
+check("resume of offloaded FSDP1", moved["resume"][1],
+      8 * numel + moved["step"][1])
+sharded = phases("sharded", "--optim=adamw_torch")
+for phase in ("save", "resume"):
+    check(phase + " of shards", sharded[phase][1:], (4 * numel, 8 * numel))
+check("merge of shards", sharded["merge"][1], 4 * numel + 2 * embedding)
+
+# The module's file of ZeRO-2 is gone before the partition is read; what is
+# offloaded is there beside either.
+part = 12 * numel // 8
+check("resume of ZeRO-2", phases("zero2")["resume"][1:],
+      (2 * numel, 16 * numel))
+check("resume of ZeRO-3", phases("zero3")["resume"][1:], (part, 8 * part))
+moved = phases("moved3")
+check("resume of offloaded ZeRO-3", moved["resume"][1],
+      moved["step"][1] + part)
+
+# save_only_model: what of it Trainer resumes. Stage 3 saves all that its engine
+# has where it gathers no weights.
+only = f"--trainer={folder}/only.yaml"
+alone = phases("one", "--optim=adamw_torch", only)
+check("resume without states", alone["resume"],
+      (alone["save"][0] - 4 * numel, 0, 0))
+check("resume of ZeRO-3 without states",
+      phases("zero3", only)["resume"][1], part)
+stopped = report("zero2", only)[-1]
+check("resume of ZeRO-2 without states",
+      (stopped["phase"], stopped["host_bytes"], stopped["seconds"]),
+      ("resume", 0, 0))
+names = [p["phase"] for p in report("one", f"--trainer={folder}/unsaved.yaml")]
+check("save_strategy no", names[-1], "save")
 
 lora = phases("full", "--lora-r=8")
 check("resume of LoRA", lora["resume"][1:], lora["load"][1:])

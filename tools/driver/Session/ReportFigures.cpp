@@ -222,6 +222,8 @@ void reportPhases(const Session &session, const Advice &advice,
   in.bytesText = formatBytes;
   const ScriptSettings &script = inputs.job.script;
   in.savesStates = script.savesStates;
+  in.savesCheckpoints = script.savesCheckpoints;
+  in.byTrainer = script.given();
   in.evalBatch = script.evalBatch.value;
   in.evaluates = script.evaluates;
   in.keptLogits = keptLogits(session.options, script);
