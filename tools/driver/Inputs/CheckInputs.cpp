@@ -23,10 +23,10 @@ public:
     refuseUnsupported();
     checkReference();
     checkPredictions();
+    checkPhases();
     checkAttention();
     checkModelKernels();
     checkReentrant();
-    checkConfidence();
     checkWaits();
     checkReleases();
     checkVersions();
@@ -166,15 +166,6 @@ private:
              "pass --gradient-checkpointing too, or leave it out");
   }
 
-  void checkConfidence() {
-    if (options.confidence && inputs.targetName.empty() &&
-        !options.memoryBudgetBytes)
-      report(Severity::Warning, "ignored-key", {}, "",
-             "--confidence has no effect: nothing says what memory the job has "
-             "to fit into",
-             "pass --target or --memory-budget too");
-  }
-
   void checkWaits() {
     const bool own = inputs.executor == FrameworkKind::AccelRun;
     const bool alone = *job().accelerate.numProcesses <= 1;
@@ -220,6 +211,28 @@ private:
            "bf16), or take sdpa");
   }
 
+  std::string notModelled() const {
+    const bool other =
+        inputs.executor != FrameworkKind::Megatron && !inputs.trainer.empty();
+    return "what " + (other ? inputs.trainer : toString(inputs.executor)) +
+           " holds outside its steps is not modelled";
+  }
+
+  void checkPhases() {
+    if (inputs.hasPhases())
+      return;
+    auto warn = [&](const char *option) {
+      report(Severity::Warning, "ignored-key", {}, "",
+             std::string(option) +
+                 " has no effect on phases outside the step: " + notModelled(),
+             "leave it out");
+    };
+    if (options.showPhases)
+      warn("--phases");
+    if (options.nodeMemoryBytes)
+      warn("--node-memory");
+  }
+
   /// Logits are counted that nobody keeps.
   void checkPredictions() {
     if (!options.evalSamples)
@@ -229,11 +242,8 @@ private:
       report(Severity::Error, "conflicting-arguments", {}, "",
              "--eval-samples: " + why, hint);
     };
-    if (inputs.executor == FrameworkKind::AccelRun ||
-        inputs.executor == FrameworkKind::Megatron)
-      return refuse(std::string(toString(inputs.executor)) +
-                        " keeps no logits in an evaluation",
-                    "leave it out");
+    if (!inputs.hasPhases())
+      return refuse(notModelled(), "leave it out");
     if (!script.evaluates)
       return refuse("the script evaluates nothing",
                     "write eval_strategy: steps, or leave it out");

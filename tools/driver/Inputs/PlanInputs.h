@@ -43,6 +43,12 @@ struct PlanInputs {
   /// Of the command line, else of the job; nothing: the newest.
   std::optional<std::string> torchVersion;
   std::string trainer; // over the executor (frameworks::findTrainer); or empty
+  /// The job loads, evaluates, saves and resumes as transformers and Accelerate
+  /// do; what other programs hold outside their steps is not modelled.
+  bool hasPhases() const {
+    return executor != FrameworkKind::AccelRun &&
+           executor != FrameworkKind::Megatron && trainer.empty();
+  }
   replay::AllocatorRules allocator; // of torch, as --allocator-conf says
   /// The job under other values of mixed_precision, for --tune-precision.
   struct Precision {

@@ -191,8 +191,7 @@ static std::optional<KeptLogits> keptLogits(const PlanOptions &options,
 void reportPhases(const Session &session, const Advice &advice,
                   PlanReport &shown) {
   const PlanInputs &inputs = *session.inputs;
-  // Megatron-LM makes and saves its own parts of a model of its own.
-  if (advice.executor == FrameworkKind::Megatron)
+  if (!inputs.hasPhases())
     return;
   const AccelerateConfig &accelerate = inputs.job.accelerate;
   PhaseInputs in;

@@ -8,6 +8,7 @@
 
 #include "dialects/Aten/OpaqueCalls.h"
 #include "dialects/Sharding/Sharding.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "passes/Pipeline/Phases.h"
 #include "passes/Segments/Segments.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
@@ -109,6 +110,14 @@ bool Session::load() {
     return false;
   if (target && !checkFp8Target(*inputs, *target, engine))
     return false;
+  if (options.confidence && !budgetBytes())
+    engine.report(diagnosticAt(
+        {}, "", Severity::Warning, "ignored-key",
+        "--confidence has no effect: nothing says what memory the job has to "
+        "fit into",
+        target ? "pass --memory-budget too"
+               : "pass --target or --memory-budget too",
+        options.config));
   if (own() && !options.allocatorConf.empty() &&
       (!target || target->kind != TargetKind::Cuda)) {
     engine.error(notSupportedCode, "",
