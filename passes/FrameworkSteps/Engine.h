@@ -299,6 +299,11 @@ public:
     Place place;
   };
   const Peak &peak() const { return window.peak; }
+  /// What follows has a peak of its own.
+  void restartPeak() {
+    window = Window();
+    window.start(now);
+  }
   int64_t poolPeak(Pool pool) const {
     return window.pool[static_cast<int>(pool)];
   }

@@ -22,9 +22,7 @@ StepEvaluator::StepEvaluator(const StepModel &model, const Target &target)
     : state(new State(model, target)) {}
 StepEvaluator::~StepEvaluator() { delete state; }
 
-namespace {
-
-std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
+std::unique_ptr<StepRun> makeStepRun(const StepLayout &layout, Engine &engine) {
   switch (layout.candidate->executor) {
   case FrameworkKind::AccelRun:
     return makeAccelRunStep(layout, engine);
@@ -42,6 +40,8 @@ std::unique_ptr<StepRun> makeRun(const StepLayout &layout, Engine &engine) {
   }
   return makeDdpRun(layout, engine);
 }
+
+namespace {
 
 double seconds(Picoseconds time) { return static_cast<double>(time) * 1e-12; }
 
@@ -127,7 +127,7 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   engine.reset(!options.detail && !options.expanded);
   engine.detail = options.detail;
   engine.overlapTax = 1 - layout.target.overlap;
-  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  const std::unique_ptr<StepRun> run = makeStepRun(layout, engine);
   run->begin();
   run->step();
 
@@ -177,7 +177,7 @@ StepTrace traceStep(const StepModel &model, const Target &target,
   engine.reset(false);
   engine.overlapTax = 1 - target.overlap;
   engine.trace = &seen;
-  const std::unique_ptr<StepRun> run = makeRun(layout, engine);
+  const std::unique_ptr<StepRun> run = makeStepRun(layout, engine);
   run->begin();
   run->step();
   StepTrace trace;
@@ -226,7 +226,7 @@ struct StepEvaluator::Recording::Run {
     // DeepSpeed fills its states when it starts.
     recorder.defersStates = candidate.executor != FrameworkKind::Deepspeed;
     engine.recorder = &recorder;
-    run = makeRun(state.layout, engine);
+    run = makeStepRun(state.layout, engine);
     run->begin();
   }
   ~Run() { state.events = recorder.release(); }

@@ -21,6 +21,17 @@ class Fsdp1Run : public StepRun {
 public:
   using StepRun::StepRun;
 
+  /// The root's next forward resets them, and so does reading a state dict
+  /// (_root_pre_forward and _common_pre_state_dict_hook of
+  /// torch/distributed/fsdp).
+  int64_t passingGradients() const override {
+    int64_t bytes = 0;
+    if (!candidate.offloadParameters)
+      for (const Flat &flat : flats)
+        bytes += flat.kept;
+    return bytes;
+  }
+
 protected:
   static constexpr int reduced = 0; // all that the reductions did
   static constexpr int freed = 1;   // the computation that a freed unit ended

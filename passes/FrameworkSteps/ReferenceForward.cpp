@@ -139,7 +139,7 @@ void StepRun::allocateReference() {
 }
 
 /// Without a graph a call holds what it computes with, and its outputs.
-void StepRun::referenceCall(int c, int64_t &copies) {
+void StepRun::callWithoutGraph(int c, int64_t &copies) {
   const StepCall &call = model.calls[c];
   const SegmentKind &kind = layout.kind(c);
   engine.at(c, Place::Part::Reference);
@@ -149,13 +149,15 @@ void StepRun::referenceCall(int c, int64_t &copies) {
       peak = std::min(peak, variant.forwardPeakBytes);
   // Of the head: a norm in fp32 and the logits; the loss is elsewhere.
   if (kind.loss)
-    peak = std::min(peak, 3 * kind.inputBytes + kind.logitsBytes);
+    peak =
+        std::min(peak, 3 * kind.inputBytes + kind.logitsBytes / evaluatedParts);
   engine.transient(Holding::Activations, peak);
   engine.call(layout.calls[c].forward, layout.calls[c].forwardExchange);
   // Autocast's cache has copies of what could be trained, so of a second model
-  // too, which nobody froze.
-  if (runsSecond() && candidate.dtypes.autocast &&
-      !candidate.preference.whole) {
+  // too, which nobody froze. An evaluation runs the trained one.
+  const bool caches = running == PreferenceStep::Reference::None ||
+                      (runsSecond() && !candidate.preference.whole);
+  if (caches && candidate.dtypes.autocast) {
     const int64_t copy = layout.variant(c).parameterCopyBytes;
     engine.alloc(Holding::Activations, copy);
     copies += copy;
@@ -173,6 +175,47 @@ void StepRun::referenceCall(int c, int64_t &copies) {
     for (int value : call.outputs)
       if (layout.lastReader[value] < 0)
         free(value);
+}
+
+/// Runs all calls; the bytes of autocast's copies, which the caller frees.
+int64_t StepRun::runWithoutGraph(bool reference) {
+  const std::vector<Block> &blocks = layout.blocks;
+  const int count = static_cast<int>(blocks.size());
+  int64_t copies = 0;
+  for (int b = 0; b < count;) {
+    const int run = std::max(1, blocks[b].alike - reachForward());
+    const int64_t before = copies;
+    int64_t each = 0;
+    engine.repeat(run, [&](int64_t i) {
+      const Block &block = blocks[b + i];
+      each = 0;
+      engine.at(block.begin, Place::Part::Reference);
+      reference ? beforeReference(block) : beforeForward(block);
+      for (int c = block.begin; c < block.end; ++c)
+        callWithoutGraph(c, each);
+      engine.at(block.end - 1, Place::Part::Reference);
+      reference ? afterReference(block) : afterForward(block);
+    });
+    copies = before + run * each; // blocks of a run are alike
+    b += run;
+  }
+  return copies;
+}
+
+/// Wrappers gather and free weights as in a forward that is trained.
+void StepRun::evaluate(int64_t lossParts) {
+  evaluatedParts = std::max<int64_t>(1, lossParts);
+  engine.at(-1, Place::Part::Reference);
+  beginForward();
+  for (const StepValue &value : model.values)
+    if (value.producer < 0 && !value.buffer)
+      engine.alloc(Holding::Buffers, value.bytes);
+  engine.free(Holding::Activations, runWithoutGraph(/*reference=*/false));
+  endForward();
+  for (const StepValue &value : model.values)
+    if (value.producer < 0 && !value.buffer)
+      engine.free(Holding::Buffers, value.bytes);
+  evaluatedParts = 1;
 }
 
 /// Before the forward that is trained.
@@ -217,8 +260,6 @@ int64_t StepRun::referenceForward(PreferenceStep::Reference whose) {
   if (whose == PreferenceStep::Reference::None)
     return 0;
   running = whose;
-  const std::vector<Block> &blocks = layout.blocks;
-  const int count = static_cast<int>(blocks.size());
   // FSDP's wrapper of a second model enters no autocast.
   const bool sharded = candidate.executor == FrameworkKind::Fsdp1 ||
                        candidate.executor == FrameworkKind::Fsdp2;
@@ -228,24 +269,7 @@ int64_t StepRun::referenceForward(PreferenceStep::Reference whose) {
   const int64_t kept = asComputed ? logits : lossLogitsBytes();
   engine.at(-1, Place::Part::Reference);
   beginReference();
-  int64_t copies = 0;
-  for (int b = 0; b < count;) {
-    const int run = std::max(1, blocks[b].alike - reachForward());
-    const int64_t before = copies;
-    int64_t each = 0;
-    engine.repeat(run, [&](int64_t i) {
-      const Block &block = blocks[b + i];
-      each = 0;
-      engine.at(block.begin, Place::Part::Reference);
-      beforeReference(block);
-      for (int c = block.begin; c < block.end; ++c)
-        referenceCall(c, each);
-      engine.at(block.end - 1, Place::Part::Reference);
-      afterReference(block);
-    });
-    copies = before + run * each; // blocks of a run are alike
-    b += run;
-  }
+  const int64_t copies = runWithoutGraph(/*reference=*/true);
   engine.alloc(Holding::Logits, logits);
   endReference();
   engine.free(Holding::Activations, copies);

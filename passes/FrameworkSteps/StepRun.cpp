@@ -37,7 +37,7 @@ void StepRun::begin() {
   }
 }
 
-void StepRun::step() {
+void StepRun::computeGradients() {
   const int64_t count = candidate.accumulation;
   microBatch = {true, count == 1};
   runMicroBatch();
@@ -48,6 +48,9 @@ void StepRun::step() {
     microBatch = {false, true};
     runMicroBatch();
   }
+}
+
+void StepRun::updateWeights() {
   engine.at(-1, Place::Part::Update);
   const Picoseconds start = engine.computed();
   if (records())

@@ -30,7 +30,19 @@ public:
   /// What is there before the first step.
   void begin();
   /// One optimizer step; may be repeated.
-  void step();
+  void step() {
+    computeGradients();
+    updateWeights();
+  }
+  /// Its two halves.
+  void computeGradients();
+  void updateWeights();
+  /// A forward without gradients, of the trained weights, whose loss is of
+  /// logits in so many parts.
+  void evaluate(int64_t lossParts);
+  /// Bytes of gradients that are there between steps, and that whatever comes
+  /// next frees first.
+  virtual int64_t passingGradients() const { return 0; }
   /// Bytes that stay from step to step.
   int64_t persistentBytes() const { return persistent; }
   /// Of the device; what the host does is exposed.
@@ -203,7 +215,8 @@ private:
   void scoreCompletions();
   void lossForward();
   int64_t referenceForward(PreferenceStep::Reference whose);
-  void referenceCall(int call, int64_t &copies);
+  int64_t runWithoutGraph(bool reference);
+  void callWithoutGraph(int call, int64_t &copies);
   int64_t logitsBytes() const;
   /// The model's own forward converted its 16-bit logits.
   bool returnsWideLogits() const;
@@ -250,10 +263,13 @@ private:
     std::set<std::pair<bool, int64_t>> workspaces; // of the backward's, bytes
   } tensors;
 
-  int64_t copiesHeld = 0; // autocast's copies of parameters
-  int64_t outputs = 0;    // of the micro-batch at hand, until its end
+  int64_t copiesHeld = 0;     // autocast's copies of parameters
+  int64_t outputs = 0;        // of the micro-batch at hand, until its end
+  int64_t evaluatedParts = 1; // of the logits in an evaluation
 };
 
+/// That of the layout's candidate.
+std::unique_ptr<StepRun> makeStepRun(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeFsdp2Run(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeFsdp1Run(const StepLayout &, Engine &);
 std::unique_ptr<StepRun> makeDdpRun(const StepLayout &, Engine &);

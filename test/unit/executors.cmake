@@ -13,6 +13,7 @@ endif()
 if(TARGET AccelFrameworkSteps)
   accel_unit_test(executors-test ${_here}/ExecutorsTest.cpp
     ${_here}/DeepspeedStepTest.cpp ${_here}/GoldenUnitsTest.cpp
+    ${_here}/OutsideStepsTest.cpp
     ${_here}/PlannedStepsTest.cpp
     ${_here}/PreferenceTest.cpp
     ${_here}/RecordTest.cpp
