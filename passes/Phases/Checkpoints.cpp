@@ -92,7 +92,7 @@ bool PhaseBuilder::savesStates() const {
 
 /// Of all ranks, where a checkpoint has them.
 int64_t PhaseBuilder::savedStates() const {
-  return savesStates() ? stateBytes : 0;
+  return savesStates() ? wholeStateBytes : 0;
 }
 
 /// Of a rank that has a part of them.
@@ -112,7 +112,7 @@ int64_t PhaseBuilder::copiedShards() const {
   return candidate.executor == FrameworkKind::Fsdp2 &&
                  candidate.offloadParameters
              ? 0
-             : std::max(shardOf(storedBytes), partition());
+             : std::max(shardOf(ownStoredBytes), partition());
 }
 
 int64_t PhaseBuilder::shardOf(int64_t bytes) const {
@@ -284,12 +284,12 @@ void PhaseBuilder::mergeAdapted() {
   if (const char *why = whyNotMerged()) {
     stop(PhaseKind::Merge, why);
   } else if (quantized) {
-    add(PhaseKind::Merge, loadedBytes + 3 * largest, largest, 0,
+    add(PhaseKind::Merge, loadedBytes + 3 * largestAdapted, largestAdapted, 0,
         "merge_and_unload in one process dequantises a weight on the device, "
         "adds the adapter's product and quantises it again; merge into a base "
         "loaded in 16 bits to keep its digits");
   } else {
-    add(PhaseKind::Merge, 0, loadedBytes + 2 * largest, 0,
+    add(PhaseKind::Merge, 0, loadedBytes + 2 * largestAdapted, 0,
         "merge_and_unload in one process adds the adapter's product to one "
         "weight at a time");
   }

@@ -15,15 +15,36 @@ struct PhaseBuilder::Evaluated {
   int64_t sample = 0;   // a sequence's logits in fp32, as the host has them
 };
 
-/// The model's forward without saved values, and logits that the loss
-/// converts to fp32.
+/// Of a job's evaluation. A single process has no more in a batch than there
+/// is; ranks that share the samples fill their batches up (even_batches of
+/// BatchSamplerShard, accelerate/data_loader.py).
+int64_t PhaseBuilder::evalBatch() const {
+  const int64_t asked =
+      in.evalBatch.value_or(std::max<int64_t>(1, model.microBatch));
+  return ranks() == 1 && in.keptLogits && in.keptLogits->samples
+             ? std::min(asked, *in.keptLogits->samples)
+             : asked;
+}
+
+/// The model's forward without saved values, up to the logits; 0: not known.
+int64_t PhaseBuilder::activationsInEval(int64_t batch, int64_t parts) const {
+  if (batch == model.microBatch)
+    return evaluationBytes(model, target, candidate, parts).value_or(0);
+  const auto other = in.stepOf ? in.stepOf(batch) : nullptr;
+  return other ? evaluationBytes(*other->model, target, other->candidate, parts)
+                     .value_or(0)
+               : 0;
+}
+
+/// The widest of the model's forward, and of logits that the loss converts to
+/// fp32.
 void PhaseBuilder::eval() {
   int64_t logits = 0;
   for (const StepCall &call : model.calls)
     logits += model.kinds[call.kind].logitsBytes;
   const int64_t trained = std::max<int64_t>(1, model.microBatch);
   Evaluated e;
-  e.batch = in.evalBatch.value_or(trained);
+  e.batch = evalBatch();
   logits = logits / trained * e.batch;
   if (logits == 0 || !in.evaluates)
     return;
@@ -40,13 +61,18 @@ void PhaseBuilder::eval() {
                         preference.reference != PreferenceStep::Reference::None;
   // Of 16 bits the loss makes an fp32 copy; of that it takes a log-softmax.
   const int64_t inLoss = logits + (item < 4 ? wide : 0) + wide;
-  e.forward = weightsInEval(item) + inLoss / parts + (compares ? wide : 0);
-  e.gathered = (candidate.dtypes.outputFloat ? wide : logits) * ranks();
+  const int64_t returned = candidate.dtypes.outputFloat ? wide : logits;
+  e.forward =
+      std::max(weightsInEval(item) + inLoss / parts + (compares ? wide : 0),
+               activationsInEval(e.batch, parts) + (compares ? returned : 0));
+  e.gathered = returned * ranks();
   e.sample = wide / e.batch;
-  const std::string batch = in.evalBatch
-                                ? "a batch of " + std::to_string(e.batch) +
-                                      " (per_device_eval_batch_size)"
-                                : std::string("one batch of the step's size");
+  const std::string batch =
+      e.batch < in.evalBatch.value_or(trained)
+          ? "a batch of all " + std::to_string(e.batch) + " (--eval-samples)"
+      : in.evalBatch ? "a batch of " + std::to_string(e.batch) +
+                           " (per_device_eval_batch_size)"
+                     : std::string("one batch of the step's size");
   if (in.keptLogits)
     return evalKeeps(e, *in.keptLogits, batch);
   add(PhaseKind::Eval, step.persistentBytes + e.forward, step.hostBytes,
@@ -75,7 +101,11 @@ void PhaseBuilder::evalKeeps(const Evaluated &e, const KeptLogits &kept,
   // one's are computed, and so are all before and after being joined.
   const int64_t before =
       (there - 1) * e.gathered + (joins && there > 2 ? e.gathered : 0);
-  const int64_t after = (joins && there > 1 ? 2 : 1) * there * e.gathered;
+  const int64_t all = ofAll == e.batch && kept.samples
+                          ? std::min(there * e.batch, *kept.samples)
+                          : there * e.batch;
+  const int64_t after =
+      (joins && there > 1 ? 2 : 1) * all * (e.gathered / e.batch);
   const int64_t device =
       step.persistentBytes + std::max(e.forward + before, after);
   const int64_t total =
@@ -123,7 +153,7 @@ int64_t PhaseBuilder::gatheredInEval(int64_t item) const {
     return largestUnit;
   const int64_t stored =
       std::max<int64_t>(1, plan::itemSize(candidate.dtypes.storage));
-  return std::max(largestUnit, 2 * (storedBytes / stored * item));
+  return std::max(largestUnit, 2 * (ownStoredBytes / stored * item));
 }
 
 } // namespace accel

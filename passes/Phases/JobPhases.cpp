@@ -11,6 +11,14 @@
 namespace accel {
 namespace {
 
+/// PEFT's names: of a parameter of an adapter, and of one that it adds to.
+bool isAdapters(const std::string &fqn) {
+  return fqn.find(".lora_") != std::string::npos;
+}
+bool hasAdapter(const std::string &fqn) {
+  return fqn.find(".base_layer.") != std::string::npos;
+}
+
 /// Of 4 bits each, with a scale of a byte for 32 of them.
 int64_t mxfp4Bytes(int64_t numel) { return numel / 2 + numel / 32; }
 
@@ -21,7 +29,7 @@ std::vector<JobPhase> PhaseBuilder::run() {
   load();
   // Ranks of a node share the file cache.
   move(PhaseKind::Load, checkpointBytes,
-       fsdp() && !in.rankZeroLoads ? shardBytes() : loadedBytes);
+       fsdp() && !in.rankZeroLoads && !split ? shardBytes() : ownLoadedBytes);
   steps();
   eval();
   save();
@@ -37,7 +45,8 @@ std::vector<JobPhase> PhaseBuilder::run() {
   const bool own =
       in.saved == SavedState::Sharded || (deepspeed() && !in.gathers16Bit);
   const int64_t all = storedBytes + savedStates();
-  const int64_t part = all / shards();
+  const int64_t part =
+      (ownStoredBytes + (in.savesStates ? stateBytes : 0)) / shards();
   for (PhaseKind kind : {PhaseKind::Save, PhaseKind::Resume})
     move(kind, own ? part * std::max<int64_t>(1, in.ranksPerNode) : all,
          own ? part : all);
@@ -69,27 +78,37 @@ void PhaseBuilder::measure() {
     // What is packed and no parameter is among the replicated bytes.
     const int64_t packed =
         parameter.packedIsParameter ? parameter.packedBytes : 0;
-    const int64_t held =
-        parameter.quantized() ? packed : numel * plan::itemSize(in.loaded);
-    loadedBytes += held + parameter.replicatedBytes;
+    const int64_t wide = numel * plan::itemSize(in.loaded);
+    const int64_t held = parameter.quantized() ? packed : wide;
+    const int64_t parts = in.parts.empty() ? 1 : in.parts[p];
+    split |= parts > 1;
+    ownLoadedBytes += held + parameter.replicatedBytes;
+    loadedBytes += parts * (held + parameter.replicatedBytes);
     const bool experts = parameter.shape.size() == 3;
-    checkpointBytes += parameter.quantized() ? held + parameter.replicatedBytes
-                       : experts && in.dequantizesExperts
-                           ? mxfp4Bytes(numel)
-                           : numel * plan::itemSize(in.checkpoint);
-    largest = std::max(largest, numel * plan::itemSize(in.loaded));
+    checkpointBytes +=
+        parts * (parameter.quantized() ? held + parameter.replicatedBytes
+                 : experts && in.dequantizesExperts
+                     ? mxfp4Bytes(numel)
+                     : numel * plan::itemSize(in.checkpoint));
+    largest = std::max(largest, parts * wide);
     // Mixtral's and Qwen3's checkpoints have each expert by itself.
     if (experts)
-      expertBytes += numel * plan::itemSize(in.loaded);
+      expertBytes += wide;
     quantized |= parameter.quantized();
+    if (parameter.quantized())
+      largestQuantized = std::max(largestQuantized, wide);
+    adapted |= isAdapters(parameter.fqn);
+    if (hasAdapter(parameter.fqn))
+      largestAdapted = std::max(largestAdapted, parts * wide);
     const int64_t stored =
         parameter.storedNumel() * plan::itemSize(dtypes.storage(parameter));
-    storedBytes += stored + parameter.replicatedBytes;
+    ownStoredBytes += stored + parameter.replicatedBytes;
+    storedBytes += parts * (stored + parameter.replicatedBytes);
     units[candidate.unitOf[p]] += stored;
-    largestStored = std::max(largestStored, stored);
+    largestStored = std::max(largestStored, parts * stored);
     if (!parameter.trainable)
       continue;
-    trainedBytes += stored;
+    trainedBytes += parts * stored;
     if (turnsWide && plan::itemSize(dtypes.storage(parameter)) >
                          plan::itemSize(parameter.dtype))
       upcastBytes += stored;
@@ -103,11 +122,15 @@ void PhaseBuilder::measure() {
           plan::itemSize(
               plan::OptimizerRule::dtypeOf(state, dtypes.state(parameter)));
       stateBytes += bytes;
+      wholeStateBytes += parts * bytes;
       largestState = std::max(largestState, bytes);
     }
     // Of ZeRO the fp32 weights are the optimizer's.
-    if (deepspeed() && candidate.dtypes.masterCopy)
-      stateBytes += numel * plan::itemSize(plan::DType::F32);
+    if (deepspeed() && candidate.dtypes.masterCopy) {
+      const int64_t bytes = numel * plan::itemSize(plan::DType::F32);
+      stateBytes += bytes;
+      wholeStateBytes += parts * bytes;
+    }
     trainedNumel += numel;
   }
   // Its partitions are flat, and each is one storage; of stage 3 each group of
@@ -121,7 +144,6 @@ void PhaseBuilder::measure() {
   }
   for (int64_t bytes : units)
     largestUnit = std::max(largestUnit, bytes);
-  adapted = trainedBytes * 10 < storedBytes;
 }
 
 /// `device` and `host` of the rank with most, `others` of the other ranks'
@@ -166,10 +188,12 @@ void PhaseBuilder::load() {
     return loadQuantized();
   if (deepspeed() && candidate.zeroStage == 3)
     return loadZero3(whole, fileBytes(checkpointBytes), kept);
+  if (split && !deepspeed())
+    return loadSplit(kept);
   if (fsdp())
     return loadFsdp(whole, kept);
   add(PhaseKind::Load,
-      std::max(loadedBytes, step.persistentBytes - statesOnDevice()),
+      std::max(ownLoadedBytes, step.persistentBytes - statesOnDevice()),
       whole + kept, whole + kept,
       std::string("each rank reads the whole model into host memory") +
           besideWhole());
@@ -217,6 +241,23 @@ void PhaseBuilder::loadFsdp(int64_t whole, int64_t kept) {
   add(PhaseKind::Load, device, each, each, std::move(why));
 }
 
+/// Under a plan of tensor parallelism from_pretrained reads a rank's slices of
+/// the mapped files onto its device (initialize_distributed_mesh of
+/// transformers/distributed/utils.py, sharding_utils.py). What accelerate turns
+/// into fp32 is turned there, and the whole part stays until FSDP2 has its
+/// shards of it (original_sd of fsdp2_prepare_model).
+void PhaseBuilder::loadSplit(int64_t kept) {
+  const bool turns = upcastBytes > 0;
+  const int64_t part = (turns ? ownStoredBytes : ownLoadedBytes) +
+                       (beside() > 0 ? ownLoadedBytes : 0);
+  add(PhaseKind::Load, part + (fsdp() ? shardBytes() + largestPiece() : 0),
+      kept, kept,
+      std::string("each rank reads its part of the tensors that are split, and "
+                  "the others whole, onto its device") +
+          (turns ? "; accelerate turns what is trained into fp32 there" : "") +
+          (fsdp() ? ", before FSDP2 shards it" : ""));
+}
+
 /// Of Single and DDP, whose optimizers make them at the first update.
 /// DeepSpeed's are made by its initialize.
 int64_t PhaseBuilder::statesOnDevice() const {
@@ -244,16 +285,19 @@ std::string PhaseBuilder::besideWhole() const {
 }
 
 /// Each layer is quantised on the device as it is read, or read packed. From
-/// transformers 5 on that is so on each rank (rankZeroReads).
+/// transformers 5 on that is so on each rank (rankZeroReads). What is quantised
+/// is wide beside it; a tensor of another dtype than the model's is converted
+/// on the host, and others are views of the mapped file.
 void PhaseBuilder::loadQuantized() {
-  const int64_t wide = largest;
+  const int64_t wide = largestQuantized;
+  const int64_t read = in.loaded == in.checkpoint ? wide : largest;
   // fsdp2_prepare_model sends nothing where a parameter is bitsandbytes'.
   if (candidate.executor == FrameworkKind::Fsdp1 && rankZeroReads())
-    return add(PhaseKind::Load, shardBytes() + largestUnit, loadedBytes + wide,
-               0,
+    return add(PhaseKind::Load, shardBytes() + largestUnit,
+               ownLoadedBytes + read, 0,
                "rank 0 quantises the model layer by layer and sends it unit "
                "by unit");
-  add(PhaseKind::Load, loadedBytes + wide, wide, wide,
+  add(PhaseKind::Load, ownLoadedBytes + wide, read, read,
       fsdp() ? "each rank holds the whole quantised model on its device "
                "before FSDP shards it"
       : in.readsPacked ? "packed weights are read onto the device as they are"
@@ -283,7 +327,7 @@ int64_t PhaseBuilder::fileBytes(int64_t of) const {
 int64_t PhaseBuilder::shardBytes() const {
   return step.persistentBytes > 0
              ? std::min(step.persistentBytes,
-                        (storedBytes + candidate.shards().ranks - 1) /
+                        (ownStoredBytes + candidate.shards().ranks - 1) /
                             candidate.shards().ranks)
              : 0;
 }
@@ -298,9 +342,13 @@ int64_t PhaseBuilder::largestPiece() const {
 
 void PhaseBuilder::steps() {
   const int64_t device = step.deviceBytes - in.contextBytes;
-  add(PhaseKind::FirstStep, device, step.hostBytes, step.hostBytes,
-      "the optimizer's states appear at the first update, beside all "
-      "gradients");
+  // Of the allocator it takes what the others take beyond their tensors.
+  const int64_t less =
+      first ? std::max<int64_t>(0, step.peakBytes - first->peakBytes) : 0;
+  add(PhaseKind::FirstStep, device - less, step.hostBytes, step.hostBytes,
+      deepspeed() ? "the optimizer's states are there from initialize on"
+                  : "the optimizer's states appear at the first update, beside "
+                    "all gradients");
   add(PhaseKind::Step, device, step.hostBytes, step.hostBytes,
       "at its peak: " + step.peakWhere);
 }
@@ -336,11 +384,11 @@ double phaseSeconds(const JobPhase &phase, const PhaseRates &rates) {
   return seconds;
 }
 
-std::vector<JobPhase> jobPhases(const StepModel &model,
+std::vector<JobPhase> jobPhases(const StepModel &model, const Target &target,
                                 const Candidate &candidate,
                                 const StepPrediction &step,
                                 const PhaseInputs &inputs) {
-  return PhaseBuilder(model, candidate, step, inputs).run();
+  return PhaseBuilder(model, target, candidate, step, inputs).run();
 }
 
 } // namespace accel

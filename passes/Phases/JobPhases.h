@@ -17,6 +17,8 @@
 #include "passes/FrameworkSteps/StepEvaluator.h"
 #include "runtime/plan/QuantizedWeights.h"
 
+#include <functional>
+
 namespace accel {
 
 enum class PhaseKind {
@@ -92,6 +94,11 @@ struct PhaseInputs {
   std::optional<int64_t> evalBatch;
   bool evaluates = true;
   std::optional<KeptLogits> keptLogits; // nothing: the loss alone is kept
+  /// The step with so many sequences on a device; null where there is none.
+  std::function<std::shared_ptr<const DecidedStep>(int64_t sequences)> stepOf;
+  /// By StepModel::parameters: ranks that hold a part each, as tensor
+  /// parallelism splits it; empty: all are whole.
+  std::vector<int64_t> parts;
   /// Checkpoints are saved and the wide state is gathered.
   SavedState saved = SavedState::Full;
   /// Checkpoints have the optimizer's states (not with save_only_model), and
@@ -104,8 +111,9 @@ struct PhaseInputs {
   std::string (*bytesText)(int64_t bytes) = nullptr; // for people; needed
 };
 
-/// In the order of a job. `step` is what the candidate's step holds.
-std::vector<JobPhase> jobPhases(const StepModel &model,
+/// In the order of a job. `step` is what the candidate's step holds on the
+/// target.
+std::vector<JobPhase> jobPhases(const StepModel &model, const Target &target,
                                 const Candidate &candidate,
                                 const StepPrediction &step,
                                 const PhaseInputs &inputs);

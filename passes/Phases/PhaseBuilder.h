@@ -6,6 +6,7 @@
 #ifndef ACCEL_PASSES_PHASES_PHASEBUILDER_H
 #define ACCEL_PASSES_PHASES_PHASEBUILDER_H
 
+#include "passes/FrameworkSteps/OutsideSteps.h"
 #include "passes/FrameworkSteps/ParameterDtypes.h"
 #include "passes/Phases/JobPhases.h"
 
@@ -19,10 +20,14 @@ constexpr int64_t oldShardBytes = 5'000'000'000, newShardBytes = 50'000'000'000;
 
 class PhaseBuilder {
 public:
-  PhaseBuilder(const StepModel &model, const Candidate &candidate,
-               const StepPrediction &step, const PhaseInputs &inputs)
-      : model(model), candidate(candidate), step(step), in(inputs),
+  PhaseBuilder(const StepModel &model, const Target &target,
+               const Candidate &candidate, const StepPrediction &step,
+               const PhaseInputs &inputs)
+      : model(model), target(target), candidate(candidate), step(step),
+        in(inputs), first(firstStep(model, target, candidate)),
         dtypes(candidate) {
+    if (first)
+      this->step.persistentBytes -= first->passingBytes;
     measure();
   }
 
@@ -62,6 +67,7 @@ private:
   void load();
   void loadFsdp(int64_t whole, int64_t kept);
   void loadQuantized();
+  void loadSplit(int64_t kept);
   void loadZero3(int64_t whole, int64_t file, int64_t kept);
   bool rankZeroReads() const;
   int64_t beside() const;
@@ -74,6 +80,8 @@ private:
   // Evaluation.cpp
   struct Evaluated;
   void eval();
+  int64_t evalBatch() const;
+  int64_t activationsInEval(int64_t batch, int64_t parts) const;
   void evalKeeps(const Evaluated &e, const KeptLogits &kept,
                  const std::string &batch);
   int64_t weightsInEval(int64_t item) const;
@@ -102,20 +110,30 @@ private:
   int64_t offloadedBefore() const;
 
   const StepModel &model;
+  const Target &target;
   const Candidate &candidate;
-  const StepPrediction &step;
+  StepPrediction step; // without gradients that what comes after it frees
   const PhaseInputs &in;
+  const std::optional<FirstStep> first;
   ParameterDtypes dtypes;
   std::vector<JobPhase> phases;
+  /// Of whole tensors, which gathering a state and merging make of their parts.
   int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
-  int64_t trainedBytes = 0, stateBytes = 0, largestState = 0;
+  int64_t trainedBytes = 0, wholeStateBytes = 0;
+  /// Of what the ranks that compute one sample have of them.
+  int64_t ownLoadedBytes = 0, ownStoredBytes = 0, stateBytes = 0;
   int64_t trainedNumel = 0;
-  int64_t largest = 0, largestStored = 0, largestUnit = 0;
+  int64_t largest = 0, largestStored = 0, largestState = 0;
+  /// As loaded: the largest weight that an adapter adds to, and the largest
+  /// that is quantised.
+  int64_t largestAdapted = 0, largestQuantized = 0;
+  int64_t largestUnit = 0; // of parts
   int64_t expertBytes = 0; // as they are loaded
   /// Of parameters that accelerate turns into fp32 on the host, before FSDP2
   /// shards them; in fp32.
   int64_t upcastBytes = 0;
   bool quantized = false, adapted = false;
+  bool split = false; // tensor parallelism splits some parameter
 };
 
 } // namespace accel

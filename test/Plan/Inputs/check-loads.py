@@ -110,4 +110,21 @@ lora = phases("full", "--lora-r=8")
 check("resume of LoRA", lora["resume"][1:], lora["load"][1:])
 merged = report("full", "--lora-r=8")[-1]
 check("merge", merged["node_host_bytes"], merged["host_bytes"])
+# Beside the base a weight of its layers, and the adapter, not the embedding.
+process = report("full", "--lora-r=8")[0]["host_bytes"]
+beside = merged["host_bytes"] - process - 2 * numel
+assert 0 < beside < 128 << 20, f"merge: {beside} beside the base"
+
+# States are there from the first update on; this step's peak is before it.
+wide = phases("full", "--optim=adamw_torch", "--micro-batch=128")
+check("states of the first step", wide["step"][0] - wide["first step"][0],
+      4 * numel)
+check("DeepSpeed's first step", *(
+    [phases("zero3")[name] for name in ("first step", "step")]))
+
+# The gradients of FSDP1 are between steps alone.
+flat = phases("fsdp1", "--optim=adamw_torch")
+for name in ("save", "resume"):
+    beyond = flat[name][0] - 6 * numel
+    assert 0 <= beyond < 1 << 20, f"{name} of FSDP1: {beyond}"
 print("to the byte")

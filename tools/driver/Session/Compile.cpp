@@ -132,7 +132,10 @@ private:
     useFrameworkFigures(session, configured, *result.report.advice,
                         result.report);
     if (!session.own())
-      reportPhases(session, *result.report.advice, result.report);
+      reportPhases(
+          session, *result.report.advice,
+          [&](int64_t batch) { return steps.unsolvedAt(batch); },
+          result.report);
     addErrorBars(session, result.report);
     return !engine.hasErrors();
   }

@@ -160,17 +160,34 @@ void DecidedSteps::decideWaits(mlir::ModuleOp module) {
   kept = std::make_shared<const DecidedStep>(std::move(waiting));
 }
 
+bool DecidedSteps::hasBatch(int64_t microBatch) const {
+  const torchexport::Program *program = session.inputs->model.program();
+  if (!program)
+    return true;
+  const torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
+  return sizes.openBatch || sizes.microBatch == microBatch;
+}
+
+std::shared_ptr<const DecidedStep>
+DecidedSteps::unsolvedAt(int64_t microBatch) {
+  if (auto known = steps.find({microBatch, 0, 0}); known != steps.end())
+    return known->second;
+  if (!hasBatch(microBatch))
+    return nullptr;
+  ImportOptions with = session.importing;
+  with.microBatch = microBatch;
+  DiagnosticEngine ignored;
+  const Session::Quiet quiet(session);
+  return decide(*session.inputs, with, ignored, /*solves=*/false);
+}
+
 std::shared_ptr<const DecidedStep>
 DecidedSteps::at(int64_t microBatch, int precision, int64_t lossChunks) {
   auto [known, isNew] = steps.try_emplace({microBatch, precision, lossChunks});
   if (!isNew)
     return known->second;
-  // A program whose batch is fixed has no model at another one.
-  if (const torchexport::Program *program = session.inputs->model.program()) {
-    torchexport::ExportedSizes sizes = torchexport::exportedSizes(*program);
-    if (!sizes.openBatch && sizes.microBatch != microBatch)
-      return nullptr;
-  }
+  if (!hasBatch(microBatch))
+    return nullptr;
   ImportOptions with = session.importing;
   with.microBatch = microBatch;
   PlanInputs other = *session.inputs;

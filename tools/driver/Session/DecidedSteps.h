@@ -39,6 +39,10 @@ public:
   std::shared_ptr<const DecidedStep> at(int64_t microBatch, int precision,
                                         int64_t lossChunks);
 
+  /// The same of the configuration with another micro-batch, without the ways
+  /// of a segment that are solved for a cap, and without a word.
+  std::shared_ptr<const DecidedStep> unsolvedAt(int64_t microBatch);
+
   /// What `plan` predicts of the configuration with each of these edits alone:
   /// read and decided anew, on the model that is loaded, and then predicted in
   /// threads, or lowered to accel-run's program. Nothing where it is refused.
@@ -60,6 +64,8 @@ public:
                                             ImportOptions with);
 
 private:
+  /// A program whose batch is fixed has no model at another one.
+  bool hasBatch(int64_t microBatch) const;
   /// Seconds are known by which reductions can be chosen.
   bool weighsWaits() const;
   /// `solves`: with the ways of segments that are solved for a cap.

@@ -187,9 +187,26 @@ static std::optional<KeptLogits> keptLogits(const PlanOptions &options,
                     script.evalJoins, script.evalEachBatch};
 }
 
+/// PhaseInputs::parts.
+static std::vector<int64_t> partsOf(const StepModel &model,
+                                    const plan::Mesh &mesh,
+                                    const std::vector<SplitParameter> &splits) {
+  std::map<std::string, int64_t> parts;
+  for (const SplitParameter &split : splits)
+    parts.try_emplace(split.fqn, 1).first->second *= mesh.size(split.axis);
+  std::vector<int64_t> result;
+  for (const StepParameter &parameter : model.parameters) {
+    const auto found = parts.find(parameter.fqn);
+    result.push_back(found == parts.end() ? 1 : found->second);
+  }
+  return result;
+}
+
 /// What the job holds outside its steps.
-void reportPhases(const Session &session, const Advice &advice,
-                  PlanReport &shown) {
+void reportPhases(
+    const Session &session, const Advice &advice,
+    std::function<std::shared_ptr<const DecidedStep>(int64_t)> stepOf,
+    PlanReport &shown) {
   const PlanInputs &inputs = *session.inputs;
   if (!inputs.hasPhases())
     return;
@@ -226,9 +243,11 @@ void reportPhases(const Session &session, const Advice &advice,
   in.evalBatch = script.evalBatch.value;
   in.evaluates = script.evaluates;
   in.keptLogits = keptLogits(session.options, script);
+  in.stepOf = std::move(stepOf);
+  in.parts = partsOf(*advice.model, *accelerate.mesh, shown.splits);
   PhaseReport &report = shown.phases;
-  report.phases =
-      jobPhases(*advice.model, advice.candidate, advice.configured, in);
+  report.phases = jobPhases(*advice.model, session.machine(), advice.candidate,
+                            advice.configured, in);
   report.deviceBytes = shown.budgetBytes;
   report.all = session.options.showPhases;
   if (session.target)

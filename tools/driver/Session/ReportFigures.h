@@ -9,6 +9,8 @@
 #include "tools/driver/Session/PlanReport.h"
 #include "tools/driver/Session/Session.h"
 
+#include <functional>
+
 namespace accel {
 
 /// "FSDP2 (2 x 4)": who shards how.
@@ -27,9 +29,11 @@ void useFrameworkFigures(const Session &session, const plan::Plan &plan,
                          const Advice &advice, PlanReport &report);
 /// How sure the figures are, and whether that is enough.
 void addErrorBars(const Session &session, PlanReport &report);
-/// What the job holds outside its steps.
-void reportPhases(const Session &session, const Advice &advice,
-                  PlanReport &report);
+/// What the job holds outside its steps. `stepOf` is PhaseInputs's.
+void reportPhases(
+    const Session &session, const Advice &advice,
+    std::function<std::shared_ptr<const DecidedStep>(int64_t)> stepOf,
+    PlanReport &report);
 
 } // namespace accel
 
