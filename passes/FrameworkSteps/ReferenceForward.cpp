@@ -190,11 +190,17 @@ int64_t StepRun::runWithoutGraph(bool reference) {
       const Block &block = blocks[b + i];
       each = 0;
       engine.at(block.begin, Place::Part::Reference);
-      reference ? beforeReference(block) : beforeForward(block);
+      if (reference)
+        beforeReference(block);
+      else
+        beforeForward(block);
       for (int c = block.begin; c < block.end; ++c)
         callWithoutGraph(c, each);
       engine.at(block.end - 1, Place::Part::Reference);
-      reference ? afterReference(block) : afterForward(block);
+      if (reference)
+        afterReference(block);
+      else
+        afterForward(block);
     });
     copies = before + run * each; // blocks of a run are alike
     b += run;
