@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace accel {
 
@@ -62,9 +63,12 @@ protected:
   /// Buckets cut through layers.
   bool foldsBackward() const override { return !distributed(); }
 
+  plan::DType gradientDtype(int parameter) const {
+    return layout.dtypes().gradient(model.parameters[parameter]);
+  }
   int64_t gradientBytes(int parameter) const {
-    const StepParameter &p = model.parameters[parameter];
-    return p.numel() * plan::itemSize(layout.dtypes().gradient(p));
+    return model.parameters[parameter].numel() *
+           plan::itemSize(gradientDtype(parameter));
   }
 
   void allocatePersistent() override {
@@ -77,22 +81,28 @@ protected:
       makeBuckets();
   }
 
+  /// A bucket has one dtype; each dtype has limits of its own
+  /// (compute_bucket_assignment_by_size).
   void makeBuckets() {
-    const std::vector<int> order = gradientOrder(model);
-    std::vector<int64_t> bytes;
-    for (int p : order)
-      bytes.push_back(gradientBytes(p));
+    std::map<plan::DType, std::vector<int>> byDtype;
+    for (int p : gradientOrder(model))
+      byDtype[gradientDtype(p)].push_back(p);
     bucketOf.assign(model.parameters.size(), -1);
-    buckets =
-        assignBuckets(bytes, candidate.firstBucketBytes, candidate.bucketBytes);
-    for (size_t b = 0; b < buckets.size(); ++b) {
-      for (int &tensor : buckets[b].tensors) {
-        tensor = order[tensor];
-        bucketOf[tensor] = static_cast<int>(b);
+    for (const auto &[dtype, order] : byDtype) {
+      std::vector<int64_t> bytes;
+      for (int p : order)
+        bytes.push_back(gradientBytes(p));
+      for (Bucket &bucket : assignBuckets(bytes, candidate.firstBucketBytes,
+                                          candidate.bucketBytes)) {
+        for (int &tensor : bucket.tensors) {
+          tensor = order[tensor];
+          bucketOf[tensor] = static_cast<int>(buckets.size());
+        }
+        engine.alloc(candidate.gradientAsBucketView ? Holding::Gradients
+                                                    : Holding::Buffers,
+                     layout.round(bucket.bytes));
+        buckets.push_back(std::move(bucket));
       }
-      engine.alloc(candidate.gradientAsBucketView ? Holding::Gradients
-                                                  : Holding::Buffers,
-                   layout.round(buckets[b].bytes));
     }
     if (candidate.commHook == "powersgd")
       for (const Bucket &bucket : buckets) // error feedback
@@ -150,8 +160,9 @@ protected:
     Picoseconds hook = 0;
     if (candidate.commHook == "fp16" || candidate.commHook == "bf16") {
       // A copy in 16 bits travels; it is copied back when it arrives.
-      const int64_t half = layout.round(
-          bucket.bytes * 2 / plan::itemSize(candidate.dtypes.gradient));
+      const int64_t half =
+          layout.round(bucket.bytes * 2 /
+                       plan::itemSize(gradientDtype(bucket.tensors.front())));
       engine.alloc(Holding::Buffers, half);
       compressed.push_back(half);
       bytes = static_cast<double>(half);

@@ -176,8 +176,12 @@ private:
         any = precision;
       if (!base && param && !param.getKeepsDtype())
         base = precision;
-      asLoaded &= param && param.getTensorType().getElementType() ==
-                               precision.getStorage();
+      // A framework may cast parameters of several dtypes to one.
+      for (auto name : unit.getParams().getAsRange<StringAttr>()) {
+        sharding::ParamOp held = params.lookup(name.getValue());
+        asLoaded &= held && held.getTensorType().getElementType() ==
+                                precision.getStorage();
+      }
       asStored &= precision.getCompute() == precision.getStorage();
       if (param && !param.getFrozen() && !trained)
         trained = precision;

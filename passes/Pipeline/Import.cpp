@@ -292,6 +292,11 @@ private:
     if (job.quantization && job.transformersTrainer.value &&
         framework.kind() == FrameworkKind::Fsdp1)
       policy.param = policy.reduce = job.quantization->values.storageDtype();
+    // Accelerate turns nothing into fp32 beside a Params4bit
+    // (fsdp2_prepare_model).
+    if (job.quantization && framework.kind() == FrameworkKind::Fsdp2 &&
+        plan::isFourBit(job.quantization->values.format))
+      policy.upcast = Upcast::None;
     SmallVector<NamedAttribute> value;
     if (framework.eager() || (policy.autocast && !policy.param)) {
       flag(value, "autocast", policy.autocast);

@@ -6,6 +6,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "passes/Frameworks/JobFramework.h"
+#include "passes/Quantize/QuantizedAttr.h"
 #include "runtime/plan/Optimizers.h"
 
 #include "mlir/Pass/Pass.h"
@@ -72,6 +73,7 @@ struct PrecisionPass : accel::impl::PrecisionPassBase<PrecisionPass> {
       params[param.getFqn()] = param;
     for (auto unit : module.getOps<sharding::UnitOp>()) {
       Type storage;
+      sharding::PrecisionAttr precision;
       bool frozen = false;
       for (auto fqn : unit.getParams().getAsRange<StringAttr>()) {
         auto it = params.find(fqn.getValue());
@@ -84,22 +86,56 @@ struct PrecisionPass : accel::impl::PrecisionPassBase<PrecisionPass> {
         frozen = it->second.getFrozen();
         if (upcast && (!frozen || upcastFrozen))
           element = Float32Type::get(&getContext());
-        if (storage && storage != element) {
-          unit.emitOpError()
-              << "mixes parameters of " << storage << " and " << element
-              << "; a unit is one flat buffer of one dtype";
+        if (storage == element)
+          continue;
+        // DeepSpeed casts all parameters to one dtype.
+        auto own = attribute(
+            framework.precision(wanted, toDType(element), versions), why);
+        if (precision && precision != own) {
+          reportMixed(unit, storage, element, !frozen, params);
           return signalPassFailure();
         }
         storage = element;
+        precision = own;
       }
-      if (!storage)
-        continue;
-      unit.setPrecisionAttr(attribute(
-          framework.precision(wanted, toDType(storage), versions), why));
+      if (precision)
+        unit.setPrecisionAttr(precision);
     }
   }
 
 private:
+  /// FSDP2 shards each parameter by itself, and asks the trained ones of a unit
+  /// for one dtype (_init_mp_dtypes of torch/distributed/fsdp/_fully_shard/
+  /// _fsdp_param_group.py).
+  static void reportMixed(sharding::UnitOp unit, Type first, Type second,
+                          bool trained,
+                          const llvm::StringMap<sharding::ParamOp> &params) {
+    auto module = unit->getParentOfType<mlir::ModuleOp>();
+    if (!trained || frameworkOf(module).kind() != FrameworkKind::Fsdp2) {
+      unit.emitOpError() << "mixes parameters of " << first << " and " << second
+                         << "; a unit is one flat buffer of one dtype";
+      return;
+    }
+    InFlightDiagnostic error =
+        mlir::emitError(unit.getLoc())
+        << (unit.getName().empty() ? std::string("the root unit")
+                                   : "unit '" + unit.getName().str() + "'")
+        << " trains parameters of " << first << " and " << second
+        << "; FSDP2 stops with \"FSDP expects uniform original parameter "
+           "dtype\"";
+    const bool quantized = llvm::any_of(params, [](const auto &param) {
+      return param.second->hasAttr(quantizedAttr);
+    });
+    error.attachNote(unit.getLoc())
+        << (quantized
+                ? "call prepare_model_for_kbit_training before the adapter is "
+                  "made, which turns what is not quantised into fp32 "
+                  "(--quantize nf4,prepared)"
+                : "accelerate from 1.14 on turns what is trained into fp32 "
+                  "under mixed_precision: bf16; or load the model in fp32 "
+                  "(--dtype float32)");
+  }
+
   Type typeOf(plan::DType dtype) { return floatType(&getContext(), dtype); }
 
   /// Dtypes that are the storage's are left out where that is the rule.

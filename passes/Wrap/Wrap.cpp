@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -240,10 +241,33 @@ private:
       return a.getGroup() < b.getGroup();
     });
     if (!trainable.empty())
-      createUnit(request, set, trainable, name);
+      createByDtype(request, set, trainable, name);
     if (!frozen.empty())
-      createUnit(request, set, frozen,
-                 trainable.empty() ? name : name + "/frozen");
+      createByDtype(request, set, frozen,
+                    trainable.empty() ? name : name + "/frozen");
+  }
+
+  /// A unit has one dtype. Where no framework flattens or shards units, a model
+  /// may have several in a module: an fp32 adapter and what PEFT trains in the
+  /// dtype of the base.
+  void createByDtype(sharding::RequestOp request, const wrap::UnitSet &set,
+                     ArrayRef<sharding::ParamOp> members,
+                     const std::string &name) {
+    if (!whole)
+      return createUnit(request, set, members, name);
+    llvm::MapVector<Type, SmallVector<sharding::ParamOp>> byDtype;
+    for (sharding::ParamOp param : members)
+      byDtype[param.getTensorType().getElementType()].push_back(param);
+    for (const auto &[type, own] : byDtype)
+      createUnit(request, set, own,
+                 type == byDtype.front().first ? name
+                                               : name + "/" + nameOf(type));
+  }
+
+  static std::string nameOf(Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
   }
 
   void createUnit(sharding::RequestOp request, const wrap::UnitSet &set,
