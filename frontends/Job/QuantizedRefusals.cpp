@@ -98,10 +98,85 @@ std::optional<QuantizedRefusal> refusalOfFsdp1(const QuantizationConfig &config,
           "; FSDP1 stops with \"Must flatten tensors with uniform dtype\"",
       !plan::isFourBit(config.values.format)
           ? std::string(otherFormats) + " with a storage dtype"
+      : config.prequantized
+          ? "the checkpoint was packed so: quantise its 16-bit original as it "
+            "is loaded, with bnb_4bit_quant_storage in its dtype, or use DDP"
           : "set bnb_4bit_quant_storage to the model's dtype" +
                 (use.loaded
                      ? " (--quantize " + name + ",storage=" + others + ")"
                      : "")};
+}
+
+/// transformers' class of the configuration.
+const char *classOf(plan::WeightFormat format) {
+  switch (format) {
+  case plan::WeightFormat::Gptq:
+    return "GPTQConfig";
+  case plan::WeightFormat::Awq:
+    return "AwqConfig";
+  case plan::WeightFormat::Mxfp4:
+    return "Mxfp4Config";
+  case plan::WeightFormat::Nf4:
+  case plan::WeightFormat::Fp4:
+  case plan::WeightFormat::Int8:
+    break;
+  }
+  return "BitsAndBytesConfig";
+}
+
+/// What is asked for and the checkpoint has not; "" where it has all.
+std::string differenceOf(const plan::Quantization &asked,
+                         const plan::Quantization &has) {
+  const plan::Quantization usual;
+  auto name = [](plan::WeightFormat format) {
+    return std::string(plan::describe(format).name);
+  };
+  if (asked.format != has.format)
+    return name(has.format) + ", not " + name(asked.format);
+  if (asked.storage && asked.storageDtype() != has.storageDtype())
+    return "packed in " + packedIn(has) + ", not " + packedIn(asked);
+  if (asked.doubleQuant && !has.doubleQuant)
+    return "without double quantisation";
+  if (asked.bits && has.bits && asked.bits != has.bits)
+    return "in " + std::to_string(has.bits) + " bits, not " +
+           std::to_string(asked.bits);
+  if (asked.group && has.group && asked.group != has.group)
+    return "in groups of " + std::to_string(has.group) + ", not " +
+           std::to_string(asked.group);
+  if (asked.threshold != usual.threshold && asked.threshold != has.threshold)
+    return "with another llm_int8_threshold";
+  return "";
+}
+
+/// merge_quantization_configs of transformers/quantizers/auto.py: what the
+/// checkpoint says stays, and another class stops. LLaMA-Factory passes nothing
+/// on for such a checkpoint.
+bool keepCheckpoints(QuantizationConfig &base, QuantizationConfig ofModel,
+                     bool passedOn, const std::string &file,
+                     DiagnosticEngine &engine) {
+  const std::string has = classOf(ofModel.values.format),
+                    asked = classOf(base.values.format);
+  if (passedOn && has != asked) {
+    engine.report(diagnosticAt(
+        base.at, base.key, Severity::Error, quantizedBaseCode,
+        "the checkpoint is quantised already (" + nameOf(ofModel) +
+            "); transformers stops with \"The model is quantized with " + has +
+            " but you are passing a " + asked + " config\"",
+        "leave it out, or take a checkpoint that is not quantised", file));
+    return false;
+  }
+  if (const std::string other = differenceOf(base.values, ofModel.values);
+      !other.empty())
+    engine.report(diagnosticAt(
+        base.at, base.key, Severity::Warning, "checkpoint-quantization",
+        "the checkpoint is quantised already: its weights stay as its "
+        "quantization_config says (" +
+            other + ")",
+        "leave it out, or take a checkpoint that is not quantised", file));
+  ofModel.preparedForTraining |= base.preparedForTraining;
+  ofModel.keepsScalesUnderFsdp2 |= base.keepsScalesUnderFsdp2;
+  base = std::move(ofModel);
+  return true;
 }
 
 } // namespace
@@ -112,21 +187,26 @@ bool settleQuantization(JobConfig &job,
   std::optional<QuantizationConfig> &base = job.quantization;
   const bool packed =
       ofModel && ofModel->values.format == plan::WeightFormat::Mxfp4;
-  if (!base) {
-    base = std::move(ofModel);
-    // model/model_utils/quantization.py, configure_quantization. No release of
-    // transformers stops there with FSDP's rank-0 loading: 4.55 to 4.57 drop
-    // what the other ranks dequantised, and from 5 on each rank keeps it.
-    // axolotl alone refuses the two together (AxolotlRules.cpp).
-    if (packed && job.script.owner == "LLaMA-Factory")
-      base->dequantizes = true;
-  } else if (base->dequantizes && !packed) {
+  const bool ownLoader = job.script.owner == "LLaMA-Factory";
+  if (base && base->dequantizes && !packed) {
     engine.report(diagnosticAt(
         base->at, base->key, Severity::Error, quantizedBaseCode,
         "the model has no " + nameOf(*base) + " weights to dequantise",
         "leave --quantize out", file));
     return false;
   }
+  if (base && ofModel && !base->dequantizes) {
+    if (!keepCheckpoints(*base, std::move(*ofModel), !ownLoader, file, engine))
+      return false;
+  } else if (!base) {
+    base = std::move(ofModel);
+  }
+  // model/model_utils/quantization.py, configure_quantization. No release of
+  // transformers stops there with FSDP's rank-0 loading: 4.55 to 4.57 drop what
+  // the other ranks dequantised, and from 5 on each rank keeps it. axolotl
+  // alone refuses the two together (AxolotlRules.cpp).
+  if (packed && ownLoader)
+    base->dequantizes = true;
   if (base && base->dequantizes)
     base.reset();
   return true;

@@ -18,16 +18,10 @@ struct QuantizedRefusal {
   bool isOurs = false;       // it works, and is not modelled
 };
 
-/// The checkpoint's quantization_config counts: what the script says of the
-/// base goes before it, unless that loads its packed weights in 16 bits.
-inline bool readsPackedWeights(const JobConfig &job) {
-  return !job.quantization || job.quantization->dequantizes;
-}
-
-/// Puts the base that is trained into `job`: what the script says of it, else
-/// what the checkpoint holds, and nothing where that is loaded in 16 bits, as
-/// LLaMA-Factory does with MXFP4. False where there is nothing to dequantise,
-/// which is reported.
+/// Puts the base that is trained into `job`: what the checkpoint holds, else
+/// what the script says of it, and nothing where that is loaded in 16 bits, as
+/// LLaMA-Factory does with MXFP4. False where there is nothing to dequantise or
+/// transformers stops, which is reported.
 bool settleQuantization(JobConfig &job,
                         std::optional<QuantizationConfig> ofModel,
                         const std::string &file, DiagnosticEngine &engine);

@@ -56,8 +56,7 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
   const bool named = isKnown(model);
   if (!named && job.quantization && job.quantization->dequantizes)
     return; // what is packed is not known
-  const bool reads = named && readsPackedWeights(job);
-  if (!settleQuantization(job, reads ? packedWeights(model) : std::nullopt,
+  if (!settleQuantization(job, named ? packedWeights(model) : std::nullopt,
                           path, engine) ||
       !job.quantization)
     return;

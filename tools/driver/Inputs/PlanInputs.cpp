@@ -205,8 +205,7 @@ private:
       inputs.modelName = fs::path(named).filename().string();
     inputs.training.modelPath = folder.string();
     std::optional<QuantizationConfig> packed;
-    if (readsPackedWeights(job()))
-      huggingface::readQuantizationFile(config.string(), packed, engine);
+    huggingface::readQuantizationFile(config.string(), packed, engine);
     return takeModel(std::move(*model), std::move(packed), given);
   }
 
@@ -224,8 +223,7 @@ private:
       return false;
     inputs.modelName = fs::path(published.name).filename().string();
     std::optional<QuantizationConfig> packed;
-    if (readsPackedWeights(job()))
-      huggingface::readQuantization(published.config, file, packed, engine);
+    huggingface::readQuantization(published.config, file, packed, engine);
     return takeModel(std::move(*model), std::move(packed), given);
   }
 
