@@ -131,10 +131,28 @@ void checkFp8Device(const Subject &subject) {
                    "write bf16, or take another target");
 }
 
+/// torch's GradScaler unscales no gradients in fp16 (torch/amp/grad_scaler.py).
+void noteHalfGradients(const Subject &subject) {
+  const bool asLoaded =
+      subject.isType(DistributedType::No) ||
+      (subject.isType(DistributedType::MultiGpu) && !subject.isFsdp());
+  if (!asLoaded || !subject.tree || subject.tree->parameters.empty() ||
+      *subject.config->mixedPrecision != MixedPrecision::Fp16 ||
+      subject.tree->parameters.front().dtype != plan::DType::F16)
+    return;
+  subject.report(
+      Severity::Note, "fp16-gradients", subject.top("mixed_precision"),
+      "the model's weights are f16 when it is loaded in its own dtype: where "
+      "they are trained themselves, not an adapter, training stops with "
+      "\"Attempting to unscale FP16 gradients.\"",
+      "load it with dtype=torch.float32, or write bf16");
+}
+
 } // namespace
 
 void checkPrecision(const Subject &subject) {
   checkFp8Device(subject);
+  noteHalfGradients(subject);
   if (!subject.isFsdp())
     return;
   noteReduction(subject);

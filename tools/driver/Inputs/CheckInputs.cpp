@@ -25,6 +25,7 @@ public:
     checkPredictions();
     checkPhases();
     checkAttention();
+    checkHalfGradients();
     checkModelKernels();
     checkReentrant();
     checkWaits();
@@ -231,6 +232,37 @@ private:
       warn("--phases");
     if (options.nodeMemoryBytes)
       warn("--node-memory");
+  }
+
+  /// Gradients have the dtype of the parameters where nothing keeps these in
+  /// fp32. GradScaler unscales none in fp16, for clipping or for a step; fused
+  /// kernels unscale by themselves (torch/amp/grad_scaler.py).
+  void checkHalfGradients() {
+    const bool asLoaded = inputs.executor == FrameworkKind::Single ||
+                          inputs.executor == FrameworkKind::Ddp;
+    if (!asLoaded || !job().precision.value.lossScaling ||
+        inputs.loadedDtype() != plan::DType::F16 || !trainsAsLoaded())
+      return;
+    const bool fused = job().optimizer.kernel == plan::UpdateKernel::Fused,
+               clips = *job().optimizer.maxGradNorm > 0;
+    if (fused && !clips)
+      return;
+    const Setting<MixedPrecision> &mixed = job().accelerate.mixedPrecision;
+    report(Severity::Error, "fp16-gradients", mixed.at, mixed.key,
+           std::string("the gradients of parameters in fp16 are fp16; ") +
+               (clips ? "clipping" : "the first step") +
+               " stops with \"Attempting to unscale FP16 gradients.\"",
+           "load the model in float32 (--dtype float32), or write "
+           "mixed_precision: bf16");
+  }
+
+  /// Something is trained in the dtype in which the base is loaded.
+  bool trainsAsLoaded() const {
+    if (job().quantization && job().quantization->preparedForTraining)
+      return false;
+    return !inputs.adapter || inputs.adapter->keepsBaseDtype ||
+           !inputs.adapter->modulesToSave.empty() ||
+           inputs.adapter->bias != AdapterConfig::Bias::None;
   }
 
   /// Logits are counted that nobody keeps.
