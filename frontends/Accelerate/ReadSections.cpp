@@ -137,6 +137,28 @@ void AccelerateReader::readDynamoValues(const Section &s) {
   boolean(d.fullGraph, used, "dynamo_use_fullgraph");
   boolean(d.dynamic, used, "dynamo_use_dynamic");
   boolean(d.regional, used, "dynamo_use_regional_compilation");
+  checkFullGraph(in(used, "dynamo_use_fullgraph"));
+}
+
+/// A layer that is compiled by itself has its wrapper's hooks outside.
+void AccelerateReader::checkFullGraph(const Field &field) {
+  const DynamoSettings &d = config.dynamo;
+  const Strategy strategy = *config.strategy;
+  if (!*d.fullGraph || *d.regional ||
+      (strategy != Strategy::Ddp && strategy != Strategy::Fsdp1 &&
+       strategy != Strategy::Fsdp2))
+    return;
+  const std::string ends =
+      strategy == Strategy::Ddp     ? "DDP's reducer ends the graph"
+      : strategy == Strategy::Fsdp1 ? "FSDP1 ends the graph at each unit"
+                                    : "FSDP2's hooks end the graph at each "
+                                      "unit";
+  error("invalid-value", field,
+        ends + ", and dynamo_use_fullgraph refuses that: the first step stops "
+               "with torch._dynamo.exc.Unsupported",
+        "write dynamo_use_fullgraph: false, or "
+        "dynamo_use_regional_compilation: true, which compiles each layer by "
+        "itself");
 }
 
 void AccelerateReader::readTpu() {

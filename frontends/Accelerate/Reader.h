@@ -196,6 +196,7 @@ private:
   void checkSectionKeys(const Section &section);
   void readOtherSections();
   void readFp8(const Section &section);
+  void checkFp8Backend(const Field &backend, const std::string &name);
   void readDynamo(const Section &section);
   void checkDynamoValues(const Section &dynamo, const std::string &backend);
   /// What launch or a plugin of every rank refuses in deepspeed_config.
@@ -224,6 +225,7 @@ private:
   void readFp8Values(const Section &fp8);
   void showFp8Layers();
   void readDynamoValues(const Section &dynamo);
+  void checkFullGraph(const Field &field);
   void readTpu();
   void readSagemaker();
 

@@ -217,10 +217,11 @@ void AccelerateReader::readFp8(const Section &fp8) {
                "characters",
            "write [false, false, false]", false, fixFlags(triple));
   Field backend = in(fp8, "fp8_backend");
-  if (*config.distributedType != DistributedType::Fsdp)
-    return;
   const std::string name =
       backend && !backend.isNull() ? yaml::pythonText(backend.value()) : "";
+  checkFp8Backend(backend, name);
+  if (*config.distributedType != DistributedType::Fsdp)
+    return;
   // Where no backend is named, Accelerator.__init__ takes torchao before the
   // others, and since 1.8 stops then as it does for AO.
   const bool found = (name.empty() || equalsUpper(name, "NO")) && !before(1, 8);
@@ -236,6 +237,24 @@ void AccelerateReader::readFp8(const Section &fp8) {
   if (equalsUpper(name, "MSAMP"))
     error("fp8-fsdp", backend, "fp8 backend MSAMP cannot be used with FSDP",
           "write backend: TE or AO");
+}
+
+/// FP8BackendType of accelerate/utils/dataclasses.py.
+void AccelerateReader::checkFp8Backend(const Field &backend,
+                                       const std::string &name) {
+  std::vector<std::string> known = valuesOf(
+      *findKey("fp8_config", "fp8_backend")->choices, newestAccelerate);
+  known.push_back("NO");
+  if (name.empty() ||
+      std::any_of(known.begin(), known.end(), [&](const std::string &other) {
+        return equalsUpper(name, other.c_str());
+      }))
+    return;
+  known.pop_back();
+  error("invalid-value", backend,
+        yaml::shortText(backend.value()) +
+            " is not an fp8 backend; every rank stops with a ValueError",
+        didYouMean(name, known), fixSpelling(backend, known));
 }
 
 void AccelerateReader::readDynamo(const Section &dynamo) {
