@@ -5,8 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/Compile.h"
 
+#include "dialects/Sharding/Sharding.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "passes/Export/BuildSkeleton.h"
+#include "passes/Frameworks/Fp8Layers.h"
 #include "tools/driver/Advice/AdviceText.h"
+#include "tools/driver/Inputs/Fp8Inputs.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
@@ -40,8 +44,11 @@ public:
         failed(runDecisions(*module, session.verification())))
       return outputs.internal("the decisions");
     plan::Plan configured;
-    if (!session.own() && !skeleton(*module, configured))
-      return false;
+    if (!session.own()) {
+      warnUnconverted(*module);
+      if (!skeleton(*module, configured))
+        return false;
+    }
     if (failed(runDifferentiation(*module, session.verification())))
       return outputs.internal("the differentiation");
     describeSplits(*module, result.report);
@@ -75,6 +82,22 @@ private:
     if (session.target)
       plan.target = session.target->name;
     return true;
+  }
+
+  /// Libraries convert layers of the class nn.Linear whose dimensions divide;
+  /// GPT-2's are of a class of its own.
+  void warnUnconverted(mlir::ModuleOp module) {
+    const auto asked = fp8Training(*session.inputs);
+    auto job = sharding::findOnly<sharding::JobOp>(module);
+    if (!asked || !job || !job.getFp8Attr())
+      return;
+    const auto [converted, all] = countFp8Layers(module);
+    if (converted == 0)
+      engine.report(diagnosticAt(*asked, Severity::Warning, "fp8-unconverted",
+                                 "fp8 converts 0 of " + std::to_string(all) +
+                                     " linear layer" + (all == 1 ? "" : "s") +
+                                     ": the model computes in 16 bits",
+                                 "write mixed_precision: bf16"));
   }
 
   /// From a differentiated module to the phase `sharded`.
