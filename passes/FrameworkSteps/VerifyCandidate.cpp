@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/FrameworkSteps/GraphGradients.h"
 #include "passes/FrameworkSteps/Megatron.h"
 
 #include <algorithm>
@@ -137,13 +138,8 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
                    [](const StepParameter &p) { return p.expert; }))
     return "the model has no experts that " +
            std::to_string(c.megatron.experts) + " ranks could share";
-  if (addsToGraphs(c))
-    return "CUDA graphs overwrite the gradients of the micro-batch before, and "
-           "torch stops in the second of " +
-           std::to_string(c.accumulation) +
-           " (\"accessing gradient tensor output of CUDAGraphs that has been "
-           "overwritten\"): write dynamo_mode: max-autotune-no-cudagraphs or "
-           "default, or one micro-batch a step";
+  if (std::string problem = overwrittenGradients(c); !problem.empty())
+    return problem;
   if (isPipelined(c))
     if (std::string problem = verifyPipeline(model, c); !problem.empty())
       return problem;
@@ -157,6 +153,16 @@ std::string verifyAbility(const StepModel &model, const Candidate &c) {
 }
 
 } // namespace
+
+std::string overwrittenGradients(const Candidate &c) {
+  if (!addsToGraphs(c))
+    return "";
+  return "CUDA graphs overwrite the gradients of the micro-batch before, and "
+         "torch stops in the second of " +
+         std::to_string(c.accumulation) +
+         " (\"accessing gradient tensor output of CUDAGraphs that has been "
+         "overwritten\")";
+}
 
 std::string verifyCandidate(const StepModel &model,
                             const Candidate &candidate) {

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/Advice.h"
 
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/ModelConfig.h"
+#include "passes/FrameworkSteps/GraphGradients.h"
 #include "passes/PipelineSchedules/Schedule.h"
 #include "passes/Tune/SearchConstraints.h"
 #include "runtime/plan/Chunks.h"
@@ -14,6 +16,7 @@
 #include "tools/driver/Advice/MeshAdvice.h"
 #include "tools/driver/Advice/OptimizerAdvice.h"
 #include "tools/driver/Advice/RunMeshes.h"
+#include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/LigerInputs.h"
 #include "tools/driver/Text/Format.h"
 
@@ -63,6 +66,8 @@ public:
       return std::nullopt;
     advice.model = step->model;
     base = step->candidate;
+    if (!checkGraphs())
+      return std::nullopt;
     std::string wrong = verifyCandidate(*advice.model, base);
     if (!wrong.empty()) {
       engine.error(notSupportedCode, in.options.config,
@@ -99,6 +104,24 @@ public:
   }
 
 private:
+  /// torch stops, so that this is a job that is wrong, and not one that is not
+  /// modelled.
+  bool checkGraphs() const {
+    const std::string wrong = overwrittenGradients(base);
+    if (wrong.empty())
+      return true;
+    const auto asked = replaysGraphs(in.inputs);
+    Diagnostic d = diagnosticAt(
+        asked.value_or(Setting<bool>()), Severity::Error, "cuda-graphs", wrong,
+        (asked ? asked->key : std::string("dynamo_mode")) +
+            ": max-autotune-no-cudagraphs or default compiles without graphs; "
+            "or compute one micro-batch a step");
+    if (d.file.empty())
+      d.file = in.options.config;
+    engine.report(std::move(d));
+    return false;
+  }
+
   /// What the script does with outputs, and what it passes to torch's DDP, is
   /// of a framework that has them.
   bool checkScript() const {
