@@ -19,14 +19,16 @@ std::string within(const std::string &key) {
   return std::string(section) + "." + key;
 }
 
-/// As torch names dtypes, with or without "torch.".
+/// As torch names dtypes, with or without "torch."; int8 is a byte, as uint8
+/// is.
 std::optional<plan::DType> torchDtype(std::string text) {
   if (text.starts_with("torch."))
     text.erase(0, 6);
   const std::pair<const char *, plan::DType> known[] = {
-      {"uint8", plan::DType::U8},      {"float32", plan::DType::F32},
-      {"bfloat16", plan::DType::BF16}, {"float16", plan::DType::F16},
-      {"int32", plan::DType::I32},     {"float64", plan::DType::F64}};
+      {"uint8", plan::DType::U8},    {"int8", plan::DType::U8},
+      {"float32", plan::DType::F32}, {"bfloat16", plan::DType::BF16},
+      {"float16", plan::DType::F16}, {"int32", plan::DType::I32},
+      {"float64", plan::DType::F64}};
   for (const auto &[name, dtype] : known)
     if (text == name)
       return dtype;
@@ -77,7 +79,15 @@ private:
   }
 
   bool bitsandbytes() {
-    if (flag("load_in_8bit") || flag("_load_in_8bit")) {
+    const bool four = flag("load_in_4bit") || flag("_load_in_4bit"),
+               eight = flag("load_in_8bit") || flag("_load_in_8bit");
+    if (four && eight) {
+      json.error(within("load_in_8bit"),
+                 "load_in_4bit and load_in_8bit are both true; transformers "
+                 "stops with a ValueError: expected one of them");
+      return false;
+    }
+    if (eight) {
       config.values.format = plan::WeightFormat::Int8;
       config.values.threshold =
           json.number(within("llm_int8_threshold"), config.values.threshold);
@@ -86,7 +96,7 @@ private:
                    "expected a number that is not negative");
       return true;
     }
-    if (!flag("load_in_4bit") && !flag("_load_in_4bit")) {
+    if (!four) {
       json.error(within("load_in_4bit"),
                  "neither 'load_in_4bit' nor 'load_in_8bit' is true: expected "
                  "one of them");
@@ -121,6 +131,9 @@ private:
     const char *bits = json.has(within("bits")) ? "bits" : "w_bit";
     if (json.has(within(bits)))
       config.values.bits = json.size(within(bits), 4, 8);
+    if (config.values.bits &&
+        !hasBits(config.values.format, config.values.bits))
+      json.error(within(bits), "expected 2, 3, 4 or 8");
     const char *group =
         json.has(within("group_size")) ? "group_size" : "q_group_size";
     // -1: one group for all inputs.

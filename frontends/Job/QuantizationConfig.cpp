@@ -53,8 +53,9 @@ std::string take(const std::string &part, QuantizationConfig &config) {
     return "";
   }
   if ((key == "storage" && (four || grouped)) || (key == "compute" && four)) {
-    std::optional<plan::DType> dtype =
-        value == "uint8" ? plan::DType::U8 : plan::parseDType(value);
+    std::optional<plan::DType> dtype = value == "uint8" || value == "int8"
+                                           ? plan::DType::U8
+                                           : plan::parseDType(value);
     if (!dtype || (key == "compute" && plan::itemSize(*dtype) < 2))
       return "'" + printable(part) + "': expected a dtype such as bf16";
     (key == "storage" ? config.values.storage : config.compute) = dtype;
@@ -71,9 +72,14 @@ std::string take(const std::string &part, QuantizationConfig &config) {
                      "': expected a number that is not negative";
   }
   if ((key == "bits" || key == "group") && grouped) {
-    std::optional<int64_t> number = count(value);
-    if (!number || (key == "bits" && *number > 8))
-      return "'" + printable(part) + "': expected a positive number";
+    // -1: one group for all inputs.
+    std::optional<int64_t> number =
+        key == "group" && value == "-1" ? -1 : count(value);
+    if (!number)
+      return "'" + printable(part) + "': expected a positive number" +
+             (key == "group" ? ", or -1 for one group" : "");
+    if (key == "bits" && !hasBits(config.values.format, *number))
+      return "'" + printable(part) + "': expected 2, 3, 4 or 8";
     (key == "bits" ? config.values.bits : config.values.group) = *number;
     return "";
   }
@@ -87,6 +93,12 @@ std::string take(const std::string &part, QuantizationConfig &config) {
 }
 
 } // namespace
+
+bool hasBits(plan::WeightFormat format, int64_t bits) {
+  if (format != plan::WeightFormat::Gptq)
+    return bits <= 8;
+  return bits == 2 || bits == 3 || bits == 4 || bits == 8;
+}
 
 std::optional<QuantizationConfig> parseQuantization(const std::string &text,
                                                     std::string &problem) {

@@ -47,6 +47,10 @@ struct QuantizationConfig {
   std::string key; // of the file, or "--quantize"
 };
 
+/// Whether an element of GPTQ's or AWQ's weights may have so many bits
+/// (GPTQConfig's post_init; AwqConfig asks for nothing).
+bool hasBits(plan::WeightFormat format, int64_t bits);
+
 /// Reads "nf4" or "nf4,double_quant,storage=bf16,compute=bf16" of --quantize.
 /// What is not said is as BitsAndBytesConfig has it. Fills `problem` with one
 /// sentence and returns nothing where the text is wrong.
