@@ -30,6 +30,7 @@ public:
     checkReentrant();
     checkWaits();
     checkReleases();
+    noteLoadDtype();
     checkVersions();
   }
 
@@ -320,6 +321,24 @@ private:
         report(Severity::Error, "invalid-version", {}, "",
                "'" + printable(text) + "' is not a version of " + name,
                std::string("write it as ") + example);
+  }
+
+  /// from_pretrained without a dtype loads in fp32 until transformers 5, and in
+  /// the checkpoint's dtype since. What a script passes is not known.
+  void noteLoadDtype() {
+    const std::string &release = options.script.versions.transformers;
+    const plan::DType loaded = inputs.loadedDtype();
+    if (inputs.executor == FrameworkKind::AccelRun ||
+        inputs.executor == FrameworkKind::Megatron || job().script.given() ||
+        job().loadDtype.value || job().quantization || !inputs.model.config() ||
+        plan::itemSize(loaded) >= 4 || !isEarlierRelease(release, "5.0"))
+      return;
+    report(Severity::Note, "load-dtype", job().model.at, job().model.key,
+           std::string("the model is taken to be loaded in ") +
+               plan::toString(loaded) +
+               ", as its checkpoint is; from_pretrained of transformers " +
+               release + " loads it in fp32 unless torch_dtype is passed",
+           "pass --dtype float32 for a script that passes none");
   }
 
   /// What the releases at hand do in a step that is not modelled, or where
