@@ -294,7 +294,8 @@ private:
       policy.param = policy.reduce = job.quantization->values.storageDtype();
     // Accelerate turns nothing into fp32 beside a Params4bit
     // (fsdp2_prepare_model).
-    if (job.quantization && framework.kind() == FrameworkKind::Fsdp2 &&
+    if (policy.upcast == Upcast::Trainable && job.quantization &&
+        framework.kind() == FrameworkKind::Fsdp2 &&
         plan::isFourBit(job.quantization->values.format))
       policy.upcast = Upcast::None;
     SmallVector<NamedAttribute> value;

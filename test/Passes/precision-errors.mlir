@@ -17,3 +17,21 @@ sharding.unit "u" modules ["u"] shard [] replicate [] params ["a", "b"] {wrap = 
 sharding.request "precision" {param = i8} because <"x">
 sharding.param "a" : tensor<4xf32> init <ones>
 sharding.unit "u" modules ["u"] shard [] replicate [] params ["a"] {wrap = #sharding.wrap<because = <"x">>}
+
+// -----
+
+sharding.job "tiny" micro_batch 1 sequence_length 4 device "cuda" {framework = #sharding.framework<"fsdp2" torch "2.15" accelerate "1.15.0">}
+sharding.param "a" : tensor<4xf32> init <ones>
+sharding.param "b" : tensor<4xbf16> init <ones>
+// expected-error @+2 {{unit 'u' trains parameters of 'f32' and 'bf16'; FSDP2 stops with "FSDP expects uniform original parameter dtype"}}
+// expected-note @+1 {{accelerate from 1.14 on turns what is trained into fp32}}
+sharding.unit "u" modules ["u"] shard [] replicate [] params ["a", "b"] {wrap = #sharding.wrap<because = <"x">>}
+
+// -----
+
+// DeepSpeed casts both to one dtype.
+sharding.job "tiny" micro_batch 1 sequence_length 4 device "cuda" {framework = #sharding.framework<"deepspeed" torch "2.15" accelerate "1.15.0">}
+sharding.request "precision" {mixed = bf16} because <"x">
+sharding.param "a" : tensor<4xf32> init <ones>
+sharding.param "b" : tensor<4xbf16> init <ones>
+sharding.unit "u" modules ["u"] shard [] replicate [] params ["a", "b"] {wrap = #sharding.wrap<because = <"x">>}
