@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Lint/Lint.h"
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Lint/Subject.h"
 
@@ -13,6 +14,32 @@
 #include <filesystem>
 
 namespace accel {
+
+/// torch stops where a micro-batch adds to gradients that CUDA graphs wrote.
+/// Of wrappers that take gradients out plan knows more (VerifyCandidate.cpp).
+static void checkGraphGradients(const JobConfig &job, const std::string &path,
+                                DiagnosticEngine &engine) {
+  const AccelerateConfig &accelerate = job.accelerate;
+  const DynamoSettings &dynamo = accelerate.dynamo;
+  const bool script = *job.script.replaysGraphs;
+  const bool asked =
+      script || (dynamo.compiles() && usesCudaGraphs(*dynamo.mode));
+  const bool keeps = *accelerate.strategy == Strategy::Single ||
+                     *accelerate.strategy == Strategy::Ddp;
+  if (!asked || !keeps || *accelerate.cpu || *job.accumulation <= 1)
+    return;
+  const Location &at = script ? job.script.replaysGraphs.at : dynamo.mode.at;
+  const std::string &key =
+      script ? job.script.replaysGraphs.key : dynamo.mode.key;
+  engine.report(diagnosticAt(
+      at, key, Severity::Error, "cuda-graphs",
+      "CUDA graphs overwrite the gradients that the " +
+          std::to_string(*job.accumulation) +
+          " micro-batches of a step add up, and torch stops in the second",
+      "write default or max-autotune-no-cudagraphs, or compute one micro-batch "
+      "a step",
+      path));
+}
 
 void lintConfig(const std::string &path, const LoadedConfig &loaded,
                 const LintOptions &options, DiagnosticEngine &engine) {
@@ -81,6 +108,8 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
         lint::checkVersions, lint::checkDeepspeed, lint::checkDeepspeedFile,
         lint::checkPairs})
     check(subject);
+  if (loaded.job && !loaded.job->isJob)
+    checkGraphGradients(*loaded.job, path, engine);
 }
 
 void lintMesh(const std::string &path, const LoadedConfig &loaded,
