@@ -496,7 +496,7 @@ protected:
     if (ranks() > 1 && (stage() == 1 || stage() == 2)) {
       double bytes = 0;
       for (const Sizes &s : sizes)
-        bytes += static_cast<double>(s.full);
+        bytes += static_cast<double>(s.gradients);
       engine.wait(engine.transfer(Lane::Gather, Wire::Shard,
                                   toPicoseconds(collectiveSeconds(
                                       layout.target, Collective::AllGather,

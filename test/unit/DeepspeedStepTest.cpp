@@ -243,6 +243,31 @@ TEST(Executors, DeepspeedCopiesPartitionsOfFloats) {
   EXPECT_EQ(held(3), (4 + 12 + 4) * own);
 }
 
+/// The update of stages 1 and 2 gathers what is trained alone: partitions are
+/// of trainable_parameters (zero/stage_1_and_2.py).
+TEST(Executors, DeepspeedGathersWhatIsTrained) {
+  const Target machine = h100();
+  auto gather = [&](int stage, const StepModel &model) {
+    Settings settings = overFour(plan::DType::BF16);
+    settings.zeroStage = stage;
+    const StepPrediction p =
+        StepEvaluator(model, machine)
+            .evaluate(configuredCandidate(model, settings), /*detail=*/true);
+    double seconds = 0;
+    for (const Exposed &e : p.exposed)
+      seconds += e.cause.starts_with("gather") ? e.seconds : 0;
+    return seconds;
+  };
+  StepModel half = uniformModel(8, {1024, 1024}, 0);
+  for (int p = 4; p < 8; ++p)
+    half.parameters[p].trainable = false;
+  for (int stage : {1, 2}) {
+    const double all = gather(stage, uniformModel(4, {1024, 1024}, 0));
+    EXPECT_GT(all, 0);
+    EXPECT_NEAR(gather(stage, half), all, 1e-9);
+  }
+}
+
 /// Each rank's part of a second copy is there from the first forward to the
 /// update; with 8-bit gathers the values on the wire are beside what they
 /// become.
