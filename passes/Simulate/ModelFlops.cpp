@@ -37,6 +37,15 @@ double partUsed(const Function &function, const Instruction &instruction,
   return instruction.flops / (2 * elementsOf(experts) * tokens);
 }
 
+/// Its result is its operand in another form: a cast, or what a quantised
+/// weight is unpacked into and saved as (GPTQ's, Dequantize.h).
+bool copies(const Instruction &instruction) {
+  return (instruction.op == "aten::_to_copy" ||
+          instruction.op == "accel::dequantize") &&
+         !instruction.results.empty() &&
+         instruction.args[0].kind == Arg::Kind::Tensor;
+}
+
 /// By parameter of a function: the part that a token is multiplied with; 0
 /// where only look-ups read it.
 std::vector<double> multipliedParams(const Function &function, double tokens,
@@ -46,8 +55,7 @@ std::vector<double> multipliedParams(const Function &function, double tokens,
     paramOf[function.params[i]] = static_cast<int>(i);
   if (throughCopies)
     for (const Instruction &instruction : function.instructions)
-      if (instruction.op == "aten::_to_copy" && !instruction.results.empty() &&
-          instruction.args[0].kind == Arg::Kind::Tensor)
+      if (copies(instruction))
         paramOf[instruction.results[0]] =
             paramOf[baseOf(function, instruction.args[0].slot)];
   std::vector<double> multiplied(function.params.size());
