@@ -436,16 +436,30 @@ private:
             plan::toString(*toDType(precision.getCompute())) + ", reduce " +
             plan::toString(unit.reduce) +
             (precision.getAutocast() ? ", autocast" : "") +
-            (precision.getMasterCopy() ? ", fp32 master copy" : ""),
+            (precision.getMasterCopy() && unit.trainable ? ", fp32 master copy"
+                                                         : ""),
         precision.getBecause()));
     if (framework.unshards())
-      plan.decisions.push_back(decision(
-          "reshard", unit.name,
-          op.getReshardAttr().getAfterForward() ? "freed after the forward"
-          : unit.whole ? "whole on every rank, gathered after its "
-                         "update"
-                       : "kept until its last use in the backward",
-          op.getReshardAttr().getBecause()));
+      plan.decisions.push_back(decision("reshard", unit.name,
+                                        reshardText(op, unit),
+                                        op.getReshardAttr().getBecause()));
+  }
+
+  std::string reshardText(sharding::UnitOp op, const plan::Unit &unit) {
+    const std::string whole = "whole on every rank";
+    const std::string updated = whole + ", gathered after its update";
+    auto zero = sharding::findOnly<sharding::JobOp>(module).getZeroAttr();
+    if (zero && framework.kind() == FrameworkKind::Deepspeed) {
+      const int64_t small = zero.getPersistenceThreshold();
+      if (zero.getStage() == 3 && llvm::any_of(unit.parameters, [&](int p) {
+            return plan::ownNumel(plan, plan.parameters[p]) > small;
+          }))
+        return "freed after each use, but for what is used again soon";
+      return zero.getStage() > 0 && unit.trainable ? updated : whole;
+    }
+    return op.getReshardAttr().getAfterForward() ? "freed after the forward"
+           : unit.whole ? updated
+                        : "kept until its last use in the backward";
   }
 
   /// Segments that are checkpointed otherwise than the job.

@@ -26,6 +26,7 @@ Effect effect(const std::string &name, int layers) {
     e.plan.decisions.push_back(
         {"reshard", unit.name, "freed", "by default", "", 0, 0, {}});
   }
+  e.units = unitBytes(e.plan);
   e.prediction.atPeak[0] = 100;
   e.prediction.peakBytes = 100;
   e.prediction.reservedBytes = 120;

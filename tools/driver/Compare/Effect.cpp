@@ -36,6 +36,7 @@ std::optional<Effect> effectOfPlan(const std::string &path,
     engine.error("invalid-plan", path, error);
     return std::nullopt;
   }
+  effect.units = unitBytes(effect.plan);
   effect.strategy = "accel-run";
   effect.prediction = accelRunPrediction(effect.plan, nullptr, 1);
   const plan::Predicted &own = effect.plan.predicted;
@@ -70,6 +71,7 @@ std::optional<Effect> effectOfConfig(const std::string &path,
   const PlanReport &report = result.report;
   Effect effect;
   effect.name = path;
+  effect.units = unitBytes(*result.shown, report);
   effect.plan = std::move(*result.shown);
   effect.strategy = report.executor == FrameworkKind::AccelRun
                         ? report.strategy + " by accel-run"
@@ -163,16 +165,13 @@ std::string nameOf(const std::string &name) {
   return name.empty() ? "(root)" : plan::withoutLayerNumbers(name);
 }
 
-std::string unitText(const plan::Plan &plan, const plan::Unit &unit) {
-  std::string text =
-      formatCount(static_cast<double>(unit.numel)) +
-      " elements, a rank keeps " +
-      formatBytes(plan::shardNumel(plan, unit) * plan::itemSize(unit.storage)) +
-      " in " + plan::toString(unit.storage);
-  if (!plan::readsShard(plan, unit))
-    text += ", gathered " +
-            formatBytes(plan::roleBytes(plan, unit, plan::Role::Gathered)) +
-            " in " + plan::toString(unit.gather);
+std::string unitText(const plan::Unit &unit, const UnitBytes &bytes) {
+  std::string text = formatCount(static_cast<double>(unit.numel)) +
+                     " elements, a rank keeps " + formatBytes(bytes.kept) +
+                     " in " + bytes.dtypes;
+  if (bytes.gathered)
+    text += ", gathered " + formatBytes(bytes.gathered) + " in " +
+            plan::toString(unit.gather);
   return text + (unit.trainable ? "" : ", frozen");
 }
 
@@ -250,8 +249,9 @@ Comparison compare(const Effect &a, const Effect &b) {
   for (const Effect *effect : {&a, &b}) {
     const bool ofA = effect == &a;
     const plan::Plan &plan = effect->plan;
-    for (const plan::Unit &unit : plan.units)
-      units.add(ofA, nameOf(unit.name), unitText(plan, unit));
+    for (size_t u = 0; u < plan.units.size(); ++u)
+      units.add(ofA, nameOf(plan.units[u].name),
+                unitText(plan.units[u], effect->units[u]));
     for (const plan::Decision &d : plan.decisions)
       if (d.what != "limit") // a figure, told above
         decisions.add(ofA, d.what + " of " + nameOf(d.where), d.choice,

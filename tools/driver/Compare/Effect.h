@@ -11,6 +11,7 @@
 #ifndef ACCEL_TOOLS_DRIVER_COMPARE_EFFECT_H
 #define ACCEL_TOOLS_DRIVER_COMPARE_EFFECT_H
 
+#include "tools/driver/Report/UnitBytes.h"
 #include "tools/driver/Session/Compile.h"
 
 namespace accel {
@@ -18,6 +19,7 @@ namespace accel {
 struct Effect {
   std::string name; // as the user named the file
   plan::Plan plan;  // units, decisions and the job; perhaps no programs
+  std::vector<UnitBytes> units; // of the plan
   /// Who executes it: "FSDP2", "DDP", "accel-run".
   std::string strategy;
   StepPrediction prediction;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/Explain.h"
+#include "tools/driver/Report/UnitBytes.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -68,13 +69,12 @@ private:
             std::to_string(u.parameters.size()) + " parameters, " +
             std::to_string(u.numel) + " elements (" + std::to_string(u.padded) +
             " with alignment)\n";
-    text += "  a rank keeps " +
-            formatBytes(plan::shardNumel(plan, u) * plan::itemSize(u.storage)) +
-            " of them in " + plan::toString(u.storage);
-    if (!plan::readsShard(plan, u))
-      text += ", gathered into " +
-              formatBytes(plan::roleBytes(plan, u, plan::Role::Gathered)) +
-              " of " + plan::toString(u.gather);
+    const UnitBytes bytes = unitBytes(plan)[index];
+    text += "  a rank keeps " + formatBytes(bytes.kept) + " of them in " +
+            bytes.dtypes;
+    if (bytes.gathered)
+      text += ", gathered into " + formatBytes(bytes.gathered) + " of " +
+              plan::toString(u.gather);
     text += "\n";
     for (const plan::Decision &d : plan.decisions)
       if (d.where == u.name)

@@ -8,6 +8,7 @@
 #include "tools/driver/PipelineSchedule/RenderSchedule.h"
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/RenderStages.h"
+#include "tools/driver/Report/UnitBytes.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -123,7 +124,8 @@ std::string strategyOf(const PlanReport &report) {
 
 /// A row for each unit; rows that repeat, alone or in pairs (an adapted
 /// layer's trained and frozen units), stand once.
-static std::string unitsTable(const plan::Plan &plan) {
+static std::string unitsTable(const plan::Plan &plan,
+                              const PlanReport &report) {
   size_t width = 14;
   for (const plan::Unit &unit : plan.units)
     width = std::max(width, unit.name.size());
@@ -131,17 +133,13 @@ static std::string unitsTable(const plan::Plan &plan) {
                     "    elements   a rank keeps   gathered   after the "
                     "forward\n";
   std::vector<std::string> rows;
-  for (const plan::Unit &unit : plan.units) {
-    bool gatheredAtAll = !plan::readsShard(plan, unit);
-    rows.push_back(padLeft(formatCount(static_cast<double>(unit.numel)), 12) +
-                   padLeft(formatBytes(plan::shardNumel(plan, unit) *
-                                       plan::itemSize(unit.storage)),
-                           15) +
-                   padLeft(gatheredAtAll
-                               ? formatBytes(plan::roleBytes(
-                                     plan, unit, plan::Role::Gathered))
-                               : "-",
-                           11));
+  const std::vector<UnitBytes> bytes = unitBytes(plan, report);
+  for (size_t u = 0; u < plan.units.size(); ++u) {
+    const plan::Unit &unit = plan.units[u];
+    rows.push_back(
+        padLeft(formatCount(static_cast<double>(unit.numel)), 12) +
+        padLeft(formatBytes(bytes[u].kept), 15) +
+        padLeft(bytes[u].gathered ? formatBytes(bytes[u].gathered) : "-", 11));
     for (const plan::Decision &d : plan.decisions)
       if (d.what == "reshard" && d.where == unit.name)
         rows.back() += "   " + d.choice;
@@ -211,7 +209,7 @@ std::string renderPlanText(const plan::Plan &plan, const PlanReport &report,
   out += renderAdvice(report);
 
   if (options.units)
-    out += unitsTable(plan);
+    out += unitsTable(plan, report);
   if (!options.schedule)
     return out;
   if (report.pipeline) {

@@ -11,6 +11,7 @@
 #include "tools/driver/Report/RenderFp8.h"
 #include "tools/driver/Report/RenderPhases.h"
 #include "tools/driver/Report/SettingJson.h"
+#include "tools/driver/Report/UnitBytes.h"
 
 #include <nlohmann/json.hpp>
 
@@ -218,27 +219,24 @@ std::string renderPlanJson(const plan::Plan *plan, const PlanReport &report,
       root["time"] = nullptr;
     }
     Json units = Json::array();
-    for (const plan::Unit &unit : plan->units) {
+    const std::vector<UnitBytes> bytes = unitBytes(*plan, report);
+    for (size_t u = 0; u < plan->units.size(); ++u) {
+      const plan::Unit &unit = plan->units[u];
       Json names = Json::array();
       for (int i : unit.parameters)
         names.push_back(plan->parameters[i].fqn);
       const PartOfUnit part = partOf(*plan, unit, report.splits);
-      units.push_back(
-          {{"name", unit.name},
-           {"parameters", names},
-           {"numel", unit.numel},
-           {"padded", unit.padded},
-           {"shard_axes", unit.shardAxes},
-           {"replicate_axes", unit.replicateAxes},
-           {"storage", toString(unit.storage)},
-           {"gather", toString(unit.gather)},
-           {"reduce", toString(unit.reduce)},
-           {"shard_bytes", part.of(plan::shardNumel(*plan, unit)) *
-                               plan::itemSize(unit.storage)},
-           {"gathered_bytes", plan::readsShard(*plan, unit)
-                                  ? int64_t(0)
-                                  : part.of(plan::roleBytes(
-                                        *plan, unit, plan::Role::Gathered))}});
+      units.push_back({{"name", unit.name},
+                       {"parameters", names},
+                       {"numel", unit.numel},
+                       {"padded", unit.padded},
+                       {"shard_axes", unit.shardAxes},
+                       {"replicate_axes", unit.replicateAxes},
+                       {"storage", toString(unit.storage)},
+                       {"gather", toString(unit.gather)},
+                       {"reduce", toString(unit.reduce)},
+                       {"shard_bytes", part.of(bytes[u].kept)},
+                       {"gathered_bytes", part.of(bytes[u].gathered)}});
     }
     root["mesh"] = meshJson(*plan, report);
     root["pipeline"] =
