@@ -56,9 +56,7 @@ public:
       }
       if (unit.trainable)
         continue;
-      saved += shardNumel(plan, unit) * plan::itemSize(unit.storage);
-      for (const plan::StateLayout &state : plan::stateLayouts(plan, unit))
-        saved += state.elements * plan::itemSize(state.dtype);
+      saved += trainedBytes(unit);
     }
     if (trained == all)
       return true;
@@ -70,6 +68,46 @@ public:
   }
 
 private:
+  /// What a rank would hold of a frozen unit's gradients and states, were it
+  /// trained: in the framework's dtypes, which may not be the base's.
+  int64_t trainedBytes(plan::Unit unit) const {
+    const PrecisionPolicy &policy = inputs.job.precision.value;
+    const plan::OptimizerRule rule(plan.job.optimizer);
+    frameworks::PrecisionAsked asked;
+    asked.param = policy.param;
+    asked.reduce = policy.reduce;
+    if (const MixedPrecision mixed = inputs.job.accelerate.mixedPrecision.value;
+        mixed != MixedPrecision::No)
+      asked.mixed =
+          mixed == MixedPrecision::Fp16 ? plan::DType::F16 : plan::DType::BF16;
+    asked.autocast = policy.autocast;
+    asked.masterCopies = !rule.description || rule.description->masterCopy;
+    const frameworks::Precision precision =
+        frameworks::framework(inputs.executor)
+            .precision(asked,
+                       policy.upcast == Upcast::None ? unit.storage
+                                                     : plan::DType::F32,
+                       {});
+    const auto &deepspeed = inputs.job.accelerate.deepspeed;
+    const bool zero = inputs.executor == FrameworkKind::Deepspeed && deepspeed;
+    const int64_t stage = zero ? *deepspeed->zeroStage : 0;
+    // ZeRO shards states from stage 1 on, and gradients from stage 2 on.
+    plan::Unit whole = unit;
+    whole.shardAxes.clear();
+    if (zero && stage < 1)
+      unit.shardAxes.clear();
+    unit.storage = precision.state;
+    int64_t bytes = shardNumel(plan, zero && stage < 2 ? whole : unit) *
+                    plan::itemSize(precision.masterCopy ? precision.reduce
+                                                        : precision.gradient);
+    if (precision.masterCopy &&
+        (precision.compute != plan::DType::F32 || stage > 0))
+      bytes += shardNumel(plan, unit) * plan::itemSize(plan::DType::F32);
+    for (const plan::StateLayout &state : plan::stateLayouts(plan, unit))
+      bytes += state.elements * plan::itemSize(state.dtype);
+    return bytes;
+  }
+
   Location place() const {
     const JobConfig &job = inputs.job;
     return job.trainable.written() ? job.trainable.at
