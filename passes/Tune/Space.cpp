@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Tune/Space.h"
+#include "passes/FrameworkSteps/ParameterDtypes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -436,6 +437,23 @@ std::vector<std::vector<int>> Space::uniformCounts() const {
   return result;
 }
 
+/// FSDP1 flattens a unit into one tensor of one dtype (_flat_param.py, "Must
+/// flatten tensors with uniform dtype"): an fp32 adapter and a base in 16 bits
+/// are units apart.
+static bool canFlatten(const WrapOption &option, const StepModel &model,
+                       const Candidate &base) {
+  if (base.executor != FrameworkKind::Fsdp1)
+    return true;
+  const ParameterDtypes dtypes(base);
+  std::map<int, plan::DType> of;
+  for (size_t p = 0; p < option.unitOf.size(); ++p) {
+    const plan::DType own = dtypes.storage(model.parameters[p]);
+    if (of.emplace(option.unitOf[p], own).first->second != own)
+      return false;
+  }
+  return true;
+}
+
 void addModel(Space &space, const StepModel &model, bool halves,
               bool severalLayers) {
   for (size_t c = 0; c < model.calls.size(); ++c)
@@ -462,7 +480,7 @@ void addModel(Space &space, const StepModel &model, bool halves,
         if (&other == &space.wraps[0])
           other.name = option.name;
       }
-    if (!known)
+    if (!known && canFlatten(option, model, space.base))
       space.wraps.push_back(std::move(option));
   }
 }

@@ -59,6 +59,27 @@ TEST(TuneSpace, WrapOptionsAreHalvesAndGroups) {
     EXPECT_FALSE(wrap.reshard[wrap.unitOf.back()]) << wrap.name;
 }
 
+/// A flat parameter of FSDP1 has one dtype: layers with a frozen block in 16
+/// bits are no units, their blocks are.
+TEST(TuneSpace, UnitsOfFsdp1HaveOneDtype) {
+  std::mt19937 random(1);
+  StepModel model = tinyModel(5, 2, random);
+  for (const StepCall &call : model.calls)
+    if (call.layer) {
+      StepParameter &largest = model.parameters[call.parameters[2]];
+      largest.trainable = false;
+      largest.dtype = plan::DType::BF16;
+    }
+  for (FrameworkKind kind : {FrameworkKind::Fsdp1, FrameworkKind::Fsdp2}) {
+    Space space;
+    space.base = tinyCandidate(model, 4);
+    space.base.executor = kind;
+    addModel(space, model, true, true);
+    ASSERT_EQ(space.wraps.size(), kind == FrameworkKind::Fsdp1 ? 2u : 4u);
+    EXPECT_EQ(space.wraps[1].name, "half a layer");
+  }
+}
+
 TEST(TuneSpace, KeptLayersAreWholeUnits) {
   std::mt19937 random(1);
   StepModel model = tinyModel(5, 2, random);
