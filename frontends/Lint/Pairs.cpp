@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Lint/RegionsUnsharded.h"
 #include "frontends/Lint/Subject.h"
 
 #include <algorithm>
@@ -360,15 +361,14 @@ const PairRule rules[] = {
      "they were split: those that the model uses are never updated",
      "use accelerate 1.12",
      "accelerate PR 3835"},
-    {"regions-unsharded",
+    {regionsUnsharded.code,
      Severity::Warning,
-     {{1, 7}, {1, 14}},
+     {regionsUnsharded.since, regionsUnsharded.until},
      {},
      compilesRegions2,
      regionalKey,
-     "before accelerate 1.14, regional compilation goes around the hooks of "
-     "FSDP2: layers are not gathered one by one",
-     "use accelerate 1.14, or dynamo_use_regional_compilation: false",
+     regionsUnsharded.message,
+     regionsUnsharded.hint,
      "accelerate PR 4022"},
     {"checkpointing-cache",
      Severity::Warning,

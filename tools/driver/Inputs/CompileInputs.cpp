@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/CompileInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Lint/RegionsUnsharded.h"
 
 namespace accel {
 
@@ -127,6 +128,20 @@ static std::string whyNot(const PlanInputs &inputs) {
   return "";
 }
 
+/// The figures are those of layers that are gathered one by one.
+static void warnUnsharded(const PlanInputs &inputs, DiagnosticEngine &engine) {
+  const AccelerateConfig &accelerate = inputs.job.accelerate;
+  const auto version = parseAccelerateVersion(accelerate.version);
+  const auto &of = lint::regionsUnsharded;
+  if (inputs.executor == FrameworkKind::Fsdp2 && launchCompiles(inputs) &&
+      *accelerate.dynamo.regional && version && of.since <= *version &&
+      *version < of.until)
+    engine.report(diagnosticAt(
+        accelerate.dynamo.regional, Severity::Warning, of.code,
+        std::string(of.message) + "; the figures are of layers that are",
+        of.hint));
+}
+
 void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
   const auto asked = compiledWhole(inputs);
   if (!asked)
@@ -141,7 +156,7 @@ void checkCompiled(const PlanInputs &inputs, DiagnosticEngine &engine) {
                      "write fsdp_use_orig_params: true, or do not compile"));
   const std::string why = whyNot(inputs);
   if (why.empty())
-    return;
+    return warnUnsharded(inputs, engine);
   const std::string fix =
       *inputs.job.script.compiled
           ? "leave it out to plan the model as it runs without it"
