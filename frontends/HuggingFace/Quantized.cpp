@@ -6,6 +6,8 @@
 #include "frontends/HuggingFace/Quantized.h"
 
 #include "frontends/ConfigJson/ConfigReader.h"
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/HuggingFace/PublishedModels.h"
 
 #include <filesystem>
 
@@ -191,6 +193,17 @@ void readQuantizationFile(const std::string &path,
     file = (std::filesystem::path(path) / "config.json").string();
   if (readFile(file, maxConfigBytes, text, engine))
     readQuantization(text, file, config, engine);
+}
+
+void readQuantizationNamed(const std::string &name,
+                           std::optional<QuantizationConfig> &config,
+                           DiagnosticEngine &engine) {
+  const std::string folder = modelFolder(name);
+  if (folder.empty())
+    if (const auto published = publishedModel(name))
+      return readQuantization(published->config,
+                              published->name + "/config.json", config, engine);
+  readQuantizationFile(folder.empty() ? name : folder, config, engine);
 }
 
 } // namespace accel::huggingface

@@ -23,6 +23,11 @@ void readQuantizationFile(const std::string &path,
                           std::optional<QuantizationConfig> &config,
                           DiagnosticEngine &engine);
 
+/// The same for what a model's name means (modelFolder), or a published model.
+void readQuantizationNamed(const std::string &name,
+                           std::optional<QuantizationConfig> &config,
+                           DiagnosticEngine &engine);
+
 } // namespace accel::huggingface
 
 #endif // ACCEL_FRONTENDS_HUGGINGFACE_QUANTIZED_H

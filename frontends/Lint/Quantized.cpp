@@ -20,12 +20,7 @@ namespace {
 std::optional<QuantizationConfig> packedWeights(const std::string &model) {
   std::optional<QuantizationConfig> packed;
   DiagnosticEngine silent;
-  const std::string folder = huggingface::modelFolder(model);
-  if (!folder.empty())
-    huggingface::readQuantizationFile(folder, packed, silent);
-  else if (const auto published = huggingface::publishedModel(model))
-    huggingface::readQuantization(
-        published->config, published->name + "/config.json", packed, silent);
+  huggingface::readQuantizationNamed(model, packed, silent);
   return packed;
 }
 

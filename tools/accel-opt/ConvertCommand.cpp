@@ -33,9 +33,9 @@ static void checkQuantized(const QuantizationConfig &base,
   QuantizedUse use{.strategy = Strategy::Fsdp2, .accelerate = version};
   if (loaded.job) {
     const AccelerateConfig &config = loaded.job->accelerate;
-    if (*config.strategy == Strategy::Single ||
-        *config.strategy == Strategy::Ddp)
-      return;
+    if (*config.strategy != Strategy::Fsdp1 &&
+        *config.strategy != Strategy::Fsdp2)
+      return; // there is nothing to convert
     use.rankZeroLoads = *config.cpuRamEfficientLoading;
   }
   if (const auto why = refusalOf(base, use))
@@ -69,9 +69,9 @@ int accel::convertCommand(int argc, char **argv) {
                  "write over CONFIG.yaml, or over the FILE of -o");
   arguments.option("--accelerate-version", options.version, textValue("V"),
                    "judge as this version of accelerate (default 1.15.0)");
-  arguments.option("--model", model, textValue("PATH"),
-                   "the job's Hugging Face folder, whose quantization_config "
-                   "FSDP2 may refuse");
+  arguments.option("--model", model, textValue("DIR|NAME"),
+                   "the job's model, whose quantization_config FSDP2 may "
+                   "refuse");
   arguments.option("--quantize", quantization, quantizationValue(),
                    "how the script quantises the base, as of plan");
   arguments.option("--format", format, formatValue(),
@@ -92,7 +92,7 @@ int accel::convertCommand(int argc, char **argv) {
   std::string text, error, internal;
   std::error_code failed;
   if (!model.empty() && !quantization)
-    huggingface::readQuantizationFile(model, quantization, engine);
+    huggingface::readQuantizationNamed(model, quantization, engine);
   if (quantization && !quantization->dequantizes &&
       options.to == convert::Executor::Fsdp2)
     checkQuantized(*quantization, file, options.version, engine);
