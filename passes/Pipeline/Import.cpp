@@ -539,14 +539,17 @@ private:
         places ? places.getAs<StringAttr>("output_embedding") : StringAttr();
     StringRef name = head ? head.getValue() : StringRef();
     name.consume_front("base_model.model.");
-    // Until transformers 5 each expert had linear layers of its own.
+    const std::string &release = options.versions.transformers;
+    const LinearLayers layers = {.experts = !accel::atLeast(release, "5.0"),
+                                 .derived = !accel::atLeast(release, "5.5")};
     markQuantized(module, config, name.empty() ? StringRef("lm_head") : name,
-                  !accel::atLeast(options.versions.transformers, "5.0"));
-    noteWideWeights(config);
+                  layers);
+    noteWideWeights(config, layers);
   }
 
   /// What users take for quantised and is not, where that is most of the model.
-  void noteWideWeights(const QuantizationConfig &config) {
+  void noteWideWeights(const QuantizationConfig &config,
+                       const LinearLayers &layers) {
     int64_t packed = 0, wide = 0;
     bool experts = false;
     for (auto param : module.getOps<sharding::ParamOp>()) {
@@ -567,7 +570,8 @@ private:
             " parameters, and the others stay as they are loaded: " +
             (experts ? "since transformers 5 the experts of a layer are one "
                        "parameter of three dimensions, and no linear layers"
-                     : "it takes layers of the class nn.Linear alone"),
+             : layers.derived ? "it takes linear layers alone"
+                              : "it takes layers of the class nn.Linear alone"),
         experts ? "transformers 4 (--transformers-version 4.57) packs each "
                   "expert's layers"
                 : ""));

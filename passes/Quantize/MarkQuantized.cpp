@@ -42,11 +42,11 @@ bool isExpert(StringRef fqn) { return fqn.contains(".experts."); }
 class Marker {
 public:
   Marker(mlir::ModuleOp module, const QuantizationConfig &config,
-         StringRef outputEmbedding, bool expertsAreLinearLayers)
+         StringRef outputEmbedding, LinearLayers layers)
       : module(module), config(config), b(module.getContext()),
         skipped(config.skipped.value_or(
             std::vector<std::string>{outputEmbedding.str()})),
-        expertsAreLinearLayers(expertsAreLinearLayers) {}
+        layers(layers) {}
 
   int64_t run() {
     for (auto op : module.getOps<sharding::ModuleOp>())
@@ -95,17 +95,16 @@ private:
       return false;
     const int64_t rank = param.getTensorType().getRank();
     if (rank == 3)
-      return expertsAreLinearLayers && isExpert(param.getFqn());
+      return layers.experts && isExpert(param.getFqn());
     const StringRef className = classes.lookup(owner);
     return rank == 2 && leaf == "weight" &&
            (className == "Linear" || className == "Conv1D" ||
             (isLinearClass(className) && takesSubclasses()));
   }
 
-  /// replace_with_bnb_linear of transformers 5.23 asks for type(module) is
-  /// nn.Linear, GPTQ's and AWQ's for isinstance.
+  /// GPTQ's and AWQ's ask for isinstance in every release.
   bool takesSubclasses() const {
-    return config.values.format == plan::WeightFormat::Gptq ||
+    return layers.derived || config.values.format == plan::WeightFormat::Gptq ||
            config.values.format == plan::WeightFormat::Awq;
   }
 
@@ -135,7 +134,7 @@ private:
   const QuantizationConfig &config;
   Builder b;
   std::vector<std::string> skipped;
-  bool expertsAreLinearLayers;
+  LinearLayers layers;
   llvm::StringMap<StringRef> classes;
   llvm::StringSet<> marked;
 };
@@ -172,8 +171,8 @@ std::optional<QuantizedParam> quantizedParam(sharding::ParamOp param) {
 }
 
 int64_t markQuantized(mlir::ModuleOp module, const QuantizationConfig &config,
-                      StringRef outputEmbedding, bool expertsAreLinearLayers) {
-  return Marker(module, config, outputEmbedding, expertsAreLinearLayers).run();
+                      StringRef outputEmbedding, LinearLayers layers) {
+  return Marker(module, config, outputEmbedding, layers).run();
 }
 
 } // namespace accel

@@ -27,14 +27,22 @@ struct QuantizedParam {
 /// Nothing where the parameter is not quantised.
 std::optional<QuantizedParam> quantizedParam(sharding::ParamOp param);
 
+/// What a release of transformers gives bitsandbytes beside layers of the class
+/// nn.Linear itself.
+struct LinearLayers {
+  /// Each expert's: mixtures keep their experts in one tensor each from
+  /// transformers 5 on, which bitsandbytes leaves as it is.
+  bool experts = false;
+  /// Of classes that derive from it: replace_with_bnb_linear asks for
+  /// isinstance until transformers 5.4, for the type from 5.5 on.
+  bool derived = false;
+};
+
 /// Marks the weights of linear layers as transformers' replace_with_bnb_linear
 /// and its kin choose them: all but `skipped`, or the output embedding (at
-/// `outputEmbedding`). Mixtures keep their experts in one tensor each from
-/// transformers 5 on, which bitsandbytes leaves as it is. Returns how many were
-/// marked.
+/// `outputEmbedding`). Returns how many were marked.
 int64_t markQuantized(mlir::ModuleOp module, const QuantizationConfig &config,
-                      llvm::StringRef outputEmbedding,
-                      bool expertsAreLinearLayers);
+                      llvm::StringRef outputEmbedding, LinearLayers layers);
 
 } // namespace accel
 
