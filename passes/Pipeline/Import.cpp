@@ -292,8 +292,7 @@ private:
     if (job.quantization && job.transformersTrainer.value &&
         framework.kind() == FrameworkKind::Fsdp1)
       policy.param = policy.reduce = job.quantization->values.storageDtype();
-    // Accelerate turns nothing into fp32 beside a Params4bit
-    // (fsdp2_prepare_model).
+    // Not beside a Params4bit (fsdp2_prepare_model).
     if (policy.upcast == Upcast::Trainable && job.quantization &&
         framework.kind() == FrameworkKind::Fsdp2 &&
         plan::isFourBit(job.quantization->values.format))

@@ -127,6 +127,23 @@ TEST(TuneSpace, MostRecomputedLayersComeFirst) {
   EXPECT_EQ(countPoints(space, 100), 3);
 }
 
+TEST(TuneSpace, CountsThatNothingAllowsAreNotEnumerated) {
+  std::mt19937 random(1);
+  StepModel model = tinyModel(48, 10, random);
+  Space space = makeSpace(model, 2);
+  space.state(Knob::Checkpoint).open = true;
+  // 2e8 ways to spread the layers over nine variants, of which the last takes
+  // none.
+  space.groups[1].allowed.back() = false;
+  for (size_t v = 2; v < space.groups[1].variants.size(); ++v)
+    space.groups[1].allowed[v] = false;
+  EXPECT_EQ(countPoints(space, 100), 49);
+  // No count makes a knob possible that is out of range.
+  space.groups[1].allowed.assign(space.groups[1].allowed.size(), true);
+  space.configured[Knob::Split] = 7;
+  EXPECT_EQ(countPoints(space, 100), 0);
+}
+
 TEST(TuneSpace, OffloadAsksForRecomputation) {
   std::mt19937 random(1);
   StepModel model = tinyModel(3, 2, random);

@@ -202,6 +202,25 @@ TEST(Search, StopsAtItsLimitAndSaysSo) {
   EXPECT_TRUE(r.configured.evaluation.possible);
 }
 
+TEST(Search, IsNoWorseThanItsStartsWhereItStops) {
+  Case c(5, 8, 4, {Knob::Checkpoint, Knob::Reshard, Knob::Wrap, Knob::Mesh});
+  const int64_t budget = c.evaluate(c.space.configured).bytes;
+  SearchResult whole = c.solve(budget, 3000);
+  ASSERT_TRUE(whole.best);
+  SearchOptions options;
+  options.budgetBytes = budget;
+  options.maxEvaluations = 5;
+  options.enumerateUpTo = 0;
+  SearchResult without = search(c.space, c.evaluate, c.costOf, options);
+  ASSERT_TRUE(!without.best || without.best->evaluation.seconds >
+                                   whole.best->evaluation.seconds * 1.001);
+  options.starts = {whole.best->point};
+  SearchResult with = search(c.space, c.evaluate, c.costOf, options);
+  ASSERT_TRUE(with.best);
+  EXPECT_LE(with.best->evaluation.seconds,
+            whole.best->evaluation.seconds * (1 + options.worthwhile));
+}
+
 TEST(Search, NothingOpenGivesTheConfiguration) {
   Case c(1, 4, 3, {});
   SearchResult r = c.solve(INT64_MAX);

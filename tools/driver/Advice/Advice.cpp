@@ -378,21 +378,14 @@ private:
       if (!kept->knobs[k].open)
         advice.fixed.push_back({static_cast<tune::Knob>(k), kept->knobs[k]});
     std::map<tune::Point, tune::Evaluation> evaluated;
-    if (advice.mesh)
+    std::vector<tune::Point> starts;
+    if (advice.mesh) {
+      starts = frontOf(advice.mesh->known);
       evaluated = std::move(advice.mesh->known);
-    advice.tuned =
-        solve(*kept, evaluator, *advice.editor, evaluated, bestOf(evaluated));
+    }
+    advice.tuned = solve(*kept, evaluator, *advice.editor, evaluated, starts);
     planner.planAnew(evaluator, *advice.tuned, /*refusals=*/true);
-    if (advice.mesh && advice.tuned->result.best)
-      compareMeshes(
-          *kept, advice.tuned->result.best->point,
-          [&](const std::vector<tune::Point> &points) {
-            planner.planAhead(evaluator, points);
-          },
-          [&](const tune::Point &point, StepPrediction &predicted) {
-            return planner.fitsAsPlanned(evaluator, point, predicted);
-          },
-          *advice.mesh);
+    compareMeshes(evaluator);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds(evaluator);
     // Nothing else trains Megatron-LM's model.
@@ -407,6 +400,47 @@ private:
     if (!job.isJob)
       planner.certifyLines(narrowEvaluator, *advice.yaml);
     planner.planAnew(narrowEvaluator, *advice.yaml, /*refusals=*/false);
+  }
+
+  /// Sets the chosen mesh beside the others. What the estimates take for too
+  /// large may fit by its plan, and be faster than what they chose.
+  void compareMeshes(tune::CachedEvaluator &evaluator) {
+    bool slower = advice.mesh && advice.tuned->result.best;
+    while (slower) {
+      Tuned &tuned = *advice.tuned;
+      accel::compareMeshes(
+          *advice.space, tuned.result.best->point,
+          [&](const std::vector<tune::Point> &points) {
+            planner.planAhead(evaluator, points);
+          },
+          [&](const tune::Point &point, StepPrediction &predicted) {
+            return planner.fitsAsPlanned(evaluator, point, predicted);
+          },
+          *advice.mesh);
+      const auto &next = advice.mesh->next;
+      slower = next && next->predicted.stepSeconds <
+                           advice.mesh->chosen->predicted.stepSeconds;
+      if (!slower)
+        return;
+      tuned.predicted = next->predicted;
+      tuned.result.best = {next->point, evaluator.evaluate(next->point)};
+      tuned.result.front.push_back(*tuned.result.best);
+      decide(*advice.space, evaluator, *advice.editor,
+             std::max(advice.roomBytes, tuned.result.best->evaluation.bytes),
+             tuned);
+      planner.planAnew(evaluator, tuned, /*refusals=*/true);
+    }
+  }
+
+  /// What the best setting says of each knob, and the lines that say it.
+  static void decide(const tune::Space &space, tune::CachedEvaluator &evaluator,
+                     const tune::ConfigEditor &editor, int64_t budgetBytes,
+                     Tuned &tuned) {
+    const tune::Point &best = tuned.result.best->point;
+    tuned.decisions =
+        tune::decisions(space, evaluator, editor, best, budgetBytes);
+    tuned.notInYaml.clear();
+    tuned.lines = editor.lines(best, tuned.notInYaml);
   }
 
   /// Where nothing fits among the open keys, written ones may be what stands in
@@ -484,19 +518,6 @@ private:
       }
   }
 
-  /// Points that no other is better than in both bytes and seconds.
-  static std::vector<tune::Point>
-  bestOf(const std::map<tune::Point, tune::Evaluation> &evaluated) {
-    std::vector<tune::Verdict> possible;
-    for (const auto &[point, evaluation] : evaluated)
-      if (evaluation.possible)
-        possible.push_back({point, evaluation});
-    std::vector<tune::Point> best;
-    for (const tune::Verdict &verdict : tune::paretoFront(std::move(possible)))
-      best.push_back(verdict.point);
-    return best;
-  }
-
   /// The search judges by estimates. Where a plan of its answer does not fit,
   /// it searches again with so much less, and then takes what is on the front.
   /// `evaluated`: of points by searches in the same models, which meet most of
@@ -545,10 +566,7 @@ private:
     }
     if (!tuned.result.best)
       return tuned;
-    const tune::Point &best = tuned.result.best->point;
-    tuned.decisions =
-        tune::decisions(space, evaluator, editor, best, options.budgetBytes);
-    tuned.lines = editor.lines(best, tuned.notInYaml);
+    decide(space, evaluator, editor, options.budgetBytes, tuned);
     return tuned;
   }
 

@@ -37,6 +37,7 @@ struct MaxBatch {
 /// A whole mesh with its best setting, as planned.
 struct MeshChoice {
   tune::MeshOption mesh;
+  tune::Point point;
   StepPrediction predicted;
 };
 

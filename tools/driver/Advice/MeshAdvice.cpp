@@ -501,6 +501,18 @@ MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
       .run();
 }
 
+std::vector<tune::Point>
+frontOf(const std::map<tune::Point, tune::Evaluation> &evaluated) {
+  std::vector<tune::Verdict> possible;
+  for (const auto &[point, evaluation] : evaluated)
+    if (evaluation.possible)
+      possible.push_back({point, evaluation});
+  std::vector<tune::Point> front;
+  for (const tune::Verdict &verdict : tune::paretoFront(std::move(possible)))
+    front.push_back(verdict.point);
+  return front;
+}
+
 /// The chosen setting with another mesh, as far as the space allows it.
 static std::vector<tune::Point>
 withMesh(const tune::Space &space, const tune::Point &chosen, size_t mesh) {
@@ -522,7 +534,7 @@ void compareMeshes(const tune::Space &space, const tune::Point &chosen,
                    const std::optional<MeshChoice> &than) {
     return !than || choice.predicted.stepSeconds < than->predicted.stepSeconds;
   };
-  MeshChoice best{space.mesh(chosen), {}};
+  MeshChoice best{space.mesh(chosen), chosen, {}};
   best.mesh.accumulation = space.accumulationOf(chosen);
   std::vector<std::vector<tune::Point>> others(space.meshes.size());
   std::vector<tune::Point> all = {chosen};
@@ -534,12 +546,13 @@ void compareMeshes(const tune::Space &space, const tune::Point &chosen,
   planAhead(all);
   plan(chosen, best.predicted);
   answer.chosen = best;
+  answer.next = answer.lacking = answer.otherSide = std::nullopt;
   for (size_t m = 0; m < space.meshes.size(); ++m) {
     // What lacks memory is a setting: others of its mesh may fit, and be
     // slower.
     std::optional<MeshChoice> fits, lacks;
     for (const tune::Point &point : others[m]) {
-      MeshChoice choice{space.meshes[m], {}};
+      MeshChoice choice{space.meshes[m], point, {}};
       choice.mesh.accumulation = space.accumulationOf(point);
       if (plan(point, choice.predicted)) {
         if (faster(choice, fits))

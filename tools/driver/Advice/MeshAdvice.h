@@ -34,6 +34,10 @@ MeshAnswer addMeshes(const AdviceInputs &in, const Target &target,
                      const StepModel &model, const tune::GivenOptions &given,
                      int64_t budgetBytes, bool all, tune::Space &space);
 
+/// Points that no other is better than in both bytes and seconds.
+std::vector<tune::Point>
+frontOf(const std::map<tune::Point, tune::Evaluation> &evaluated);
+
 /// Plans settings that are asked for next, in threads.
 using PlanAhead = std::function<void(const std::vector<tune::Point> &)>;
 /// What a plan says of a mesh of the space: whether it fits.
