@@ -61,6 +61,9 @@ const std::map<std::string, Json> &publishedConfigs() {
       configs.emplace(modelKey(model.name), std::move(config));
     }
     configs.emplace("llama3405b", configs.at("llama31405b"));
+    // NeMo names mixtures without the parameters of a token.
+    configs.emplace("qwen3moe30b", configs.at("qwen330ba3b"));
+    configs.emplace("qwen3moe235b", configs.at("qwen3235ba22b"));
     return configs;
   }();
   return all;
