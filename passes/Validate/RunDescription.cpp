@@ -75,7 +75,8 @@ private:
     const std::string model = lower(row.model);
     if (models)
       if (auto config = models(row.model)) {
-        run.config = std::move(*config);
+        run.config = std::move(config->text);
+        run.configFile = std::move(config->file);
         return;
       }
     ModelSizes stated;

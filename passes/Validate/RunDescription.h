@@ -89,6 +89,7 @@ struct Run {
   Source source = Source::Unknown;
   ModelSizes sizes;
   std::string config; // a config.json of its own; empty: of `sizes`
+  std::string configFile = "config.json"; // where that was read
 
   FrameworkKind executor = FrameworkKind::Fsdp2;
   plan::Mesh mesh = plan::Mesh::dataParallel();
@@ -144,9 +145,13 @@ struct Run {
   std::string skipped;
 };
 
-/// A config.json by the model's name in the table; nothing for others.
+/// A config.json of one's own.
+struct OwnConfig {
+  std::string text, file;
+};
+/// By the model's name in the table; nothing for others.
 using ModelSource =
-    std::function<std::optional<std::string>(const std::string &)>;
+    std::function<std::optional<OwnConfig>(const std::string &)>;
 
 /// `models` goes before the sizes of well-known models.
 Run interpret(const RunRow &row, const ModelSource &models = nullptr);

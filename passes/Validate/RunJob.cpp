@@ -188,7 +188,7 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   const std::string text = run.config.empty()
                                ? configJson(run.sizes, run.sequenceLength)
                                : run.config;
-  auto model = huggingface::parseModelConfig(text, "config.json", engine);
+  auto model = huggingface::parseModelConfig(text, run.configFile, engine);
   if (!model)
     return std::nullopt;
   if (const std::string wrong =

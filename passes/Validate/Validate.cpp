@@ -54,11 +54,13 @@ std::optional<double> measuredSpeed(const RunRow &row) {
 
 namespace {
 
-/// Why the compiler does not take the run.
-std::string reasonOf(const DiagnosticEngine &engine) {
+/// Why the compiler does not take the run; of a file of one's own with its
+/// name.
+std::string reasonOf(const Run &run, const DiagnosticEngine &engine) {
+  const bool own = run.configFile != Run().configFile;
   for (const Diagnostic &d : engine.all())
     if (d.severity == Severity::Error)
-      return d.message;
+      return (own && d.file == run.configFile ? d.file + ": " : "") + d.message;
   return "the compiler refuses it";
 }
 
@@ -129,8 +131,8 @@ RowResult predictRow(const RunRow &row, const TargetSource &targets,
   const std::optional<RunJob> job = jobOf(run, engine);
   const std::optional<DecidedStep> step =
       job ? decide(context, *job, *target, engine) : std::nullopt;
-  result.skipped =
-      step ? verifyCandidate(*step->model, step->candidate) : reasonOf(engine);
+  result.skipped = step ? verifyCandidate(*step->model, step->candidate)
+                        : reasonOf(run, engine);
   if (!result.skipped.empty())
     return result;
   result.prediction = predict(run, *step, *target);

@@ -149,22 +149,32 @@ TEST(Trainers, ModelsByConfig) {
   row.model = "own";
   row.checkpointing = "selective-2";
   const auto source = [](const std::string &name) {
-    return name == "own" ? std::optional<std::string>(
-                               R"({"model_type": "qwen3", "hidden_size": 256,
+    return name == "own" ? std::optional<OwnConfig>(
+                               {R"({"model_type": "qwen3", "hidden_size": 256,
                          "intermediate_size": 512, "num_hidden_layers": 2,
                          "num_attention_heads": 4, "num_key_value_heads": 2,
-                         "head_dim": 64, "vocab_size": 1000})")
+                         "head_dim": 64, "vocab_size": 1000})",
+                                "models/own.json"})
                          : std::nullopt;
   };
   const RowResult result = predictRow(row, shipped, source);
   EXPECT_EQ(result.skipped, "");
   EXPECT_GT(result.prediction.peakBytes, 0);
   const auto broken = [](const std::string &) {
-    return std::optional<std::string>(R"({"model_type": "llama",
-                                          "hidden_size": -1})");
+    return std::optional<OwnConfig>(
+        {R"({"model_type": "llama", "hidden_size": -1})", "models/own.json"});
   };
-  EXPECT_NE(predictRow(row, shipped, broken).skipped.find("hidden_size"),
-            std::string::npos);
+  std::string why = predictRow(row, shipped, broken).skipped;
+  EXPECT_NE(why.find("hidden_size"), std::string::npos) << why;
+  EXPECT_TRUE(why.starts_with("models/own.json: ")) << why;
+  const auto cut = [](const std::string &) {
+    return std::optional<OwnConfig>({"{\"model_type", "models/own.json"});
+  };
+  for (const char *framework : {"torchtitan", "Megatron-Bridge/26.06"}) {
+    row.framework = framework;
+    why = predictRow(row, shipped, cut).skipped;
+    EXPECT_TRUE(why.starts_with("models/own.json: ")) << why;
+  }
 }
 
 } // namespace

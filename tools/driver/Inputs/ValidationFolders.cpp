@@ -37,7 +37,7 @@ ConfigsByName::ConfigsByName(const std::string &folder) {
   }
 }
 
-std::optional<std::string>
+std::optional<validate::OwnConfig>
 ConfigsByName::operator()(const std::string &name) const {
   const auto found = files.find(validate::modelKey(name));
   if (found == files.end())
@@ -45,8 +45,9 @@ ConfigsByName::operator()(const std::string &name) const {
   std::ifstream in(found->second, std::ios::binary);
   if (!in)
     return std::nullopt;
-  return std::string((std::istreambuf_iterator<char>(in)),
-                     std::istreambuf_iterator<char>());
+  return validate::OwnConfig{std::string((std::istreambuf_iterator<char>(in)),
+                                         std::istreambuf_iterator<char>()),
+                             found->second.string()};
 }
 
 } // namespace accel

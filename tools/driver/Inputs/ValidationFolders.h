@@ -12,6 +12,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Targets/Target.h"
+#include "passes/Validate/RunDescription.h"
 
 #include <filesystem>
 #include <map>
@@ -40,8 +41,8 @@ private:
 class ConfigsByName {
 public:
   explicit ConfigsByName(const std::string &folder);
-  /// The text of it; nothing where there is none.
-  std::optional<std::string> operator()(const std::string &name) const;
+  /// Nothing where there is none.
+  std::optional<validate::OwnConfig> operator()(const std::string &name) const;
 
 private:
   std::map<std::string, std::filesystem::path> files;
