@@ -7,6 +7,7 @@
 
 #include "frontends/Job/QuantizedRefusals.h"
 #include "passes/Validate/RowWords.h"
+#include "runtime/plan/Optimizers.h"
 
 #include <cctype>
 #include <cstdlib>
@@ -123,11 +124,13 @@ public:
   std::string read() {
     if (has(text.framework, "maxtext") || has(text.framework, "jax"))
       return "programs of JAX are not modelled";
+    for (const char *other : {"colossal", "mindspore", "paddle", "mlx"})
+      if (has(text.framework, other))
+        return "runs of '" + std::string(other) + "' are not modelled";
     // A loop of one's own around transformers' models.
-    const bool own = run.source == Source::Unknown &&
-                     !hasAny(text.framework,
-                             {"litgpt", "lit-gpt", "lightning", "mlx",
-                              "colossal", "nanotron", "paddle", "mindspore"});
+    const bool own =
+        run.source == Source::Unknown &&
+        !hasAny(text.framework, {"litgpt", "lit-gpt", "lightning", "nanotron"});
     if (run.source != Source::Transformers && !own)
       return readOthers();
     if (const std::string other = otherTraining(text.framework); !other.empty())
@@ -250,6 +253,11 @@ private:
   std::string readOptimizer() {
     const OptimizerWords words = optimizerWords(techniques);
     run.optimizer = words.name;
+    // TrainingArguments.optim's names are transformers' own.
+    if (run.source != Source::Transformers && !words.name.empty() &&
+        !plan::findOptimizer(words.name))
+      return "the optimizer '" + words.name +
+             "' of other trainers than transformers' is not modelled";
     return words.refused.empty()
                ? ""
                : "the optimizer '" + words.refused + "' is not modelled";
@@ -276,6 +284,10 @@ private:
       return "'" + words.refused + "' is not modelled";
     if (!words.adapter && !has(techniques, "lora") && base.format.empty())
       return "";
+    if (!words.adapter && !has(techniques, "lora") &&
+        hasWord(text.framework, "full"))
+      return "full fine-tuning of a base in 8 or 4 bits ('" + base.format +
+             "') is not modelled";
     if (!base.refused.empty())
       return "a base quantised by '" + base.refused + "' is not modelled";
     AdapterConfig adapter;
@@ -427,7 +439,8 @@ private:
 } // namespace
 
 std::string RowText::techniques() const {
-  return framework + " " + sharding + " " + precision + " " +
+  // No phrase goes from one column to the next.
+  return framework + " ; " + sharding + " ; " + precision + " ; " +
          withoutPaths(source);
 }
 

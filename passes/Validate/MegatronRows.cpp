@@ -6,11 +6,13 @@
 #include "passes/Validate/MegatronRows.h"
 
 #include "passes/Validate/Recipes.h"
+#include "passes/Validate/RowWords.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
+#include <type_traits>
 
 namespace accel::validate {
 
@@ -29,7 +31,8 @@ namespace {
 class Reader {
 public:
   Reader(const RowText &text, bool attends, Run &run)
-      : text(text), attends(attends), run(run), megatron(run.megatron) {}
+      : text(text), attends(attends), run(run), megatron(run.megatron),
+        words(meshWords(text.framework, text.sharding)) {}
 
   std::string read() {
     run.executor = FrameworkKind::Megatron;
@@ -38,37 +41,50 @@ public:
     const bool ported = has(text.framework, "deepspeed");
     const bool early =
         has(text.source, "arxiv:21") || has(text.source, "arxiv:22");
-    const bool fsdp = has(text.sharding, "fsdp") &&
-                      !(has(text.sharding, "fsdp=") &&
-                        numberAfter(text.sharding, "fsdp=") <= 1);
+    const bool fsdp =
+        has(text.sharding, "fsdp") && words.shards.value_or(2) > 1;
     if (has(text.framework, "automodel"))
       return "NeMo-Automodel's own FSDP is not modelled";
     const int64_t tensor = run.mesh.size("tp");
-    megatron.distributedOptimizer = fsdp || has(text.sharding, "dist-opt") ||
-                                    has(text.sharding, "distributed-opt") ||
-                                    has(text.sharding, "zero-1") || recipes;
+    if (words.distributedOptimizer == false && words.zeroStage.value_or(0) > 0)
+      return "ZeRO-1 is Megatron's distributed optimizer, which the row says "
+             "is off";
+    if (words.zeroStage.value_or(0) > 1 && !fsdp)
+      return "ZeRO-" + std::to_string(*words.zeroStage) +
+             " under Megatron is not modelled";
+    megatron.distributedOptimizer =
+        fsdp || words.distributedOptimizer.value_or(recipes);
     megatron.overlaps = recipes;
     megatron.coreAttention = !attends && (ported || early);
-    megatron.chunks = std::max<int64_t>(1, numberAfter(text.sharding, "vp="));
+    megatron.chunks = words.chunks.degree.value_or(1);
     if (recipes)
       readRecipe();
+    if (words.chunks.named && !words.chunks.degree && megatron.chunks == 1)
+      return "how many chunks of layers an interleaved stage has is not stated";
     megatron.shardsParameters = fsdp || (recipe && recipe->fsdp);
     if (megatron.shardsParameters && run.mesh.size("pp") > 1)
       return "Megatron's FSDP beside stages of a pipeline is not modelled";
     leaveLast();
     if (const std::string wrong = readModules(); !wrong.empty())
       return wrong;
+    const AxisWords &sequence = words.sequence;
+    if (sequence.degree.value_or(tensor) != tensor)
+      return "sequence parallelism of " + std::to_string(*sequence.degree) +
+             " is not over the " + std::to_string(tensor) + " ranks of tp";
+    const bool stated = sequence.named || sequence.refused;
     megatron.sequenceParallelism =
-        tensor > 1 &&
-        (megatron.coreAttention ? has(text.checkpointing, "sp") : true);
+        tensor > 1 && (stated                   ? sequence.named
+                       : megatron.coreAttention ? has(text.checkpointing, "sp")
+                                                : true);
     if (megatron.coreAttention)
       run.sizes.dropout = 0.1;
-    else if (tensor > 1)
+    else if (tensor > 1 && !stated)
       assume("sequence parallelism");
     if (recipes)
       assume("gradients are reduced in bf16, during the backward");
-    const int64_t experts =
-        std::max<int64_t>(1, numberAfter(text.sharding, "ep="));
+    if (words.experts.named && !words.experts.degree)
+      return "the degree of expert parallelism is not stated";
+    const int64_t experts = words.experts.degree.value_or(1);
     // tp_comm_overlap of the recipes of dense models; not with 4-bit operands.
     megatron.overlapsTensor =
         recipes && tensor > 1 && experts == 1 && !has(text.precision, "nvfp4");
@@ -83,6 +99,19 @@ private:
   }
   void assume(const std::string &what) { run.assumptions.push_back(what); }
 
+  /// Of the model's config.json, which may be a damaged one of one's own.
+  template <typename Value>
+  Value configured(const char *key, Value otherwise) const {
+    const auto json = nlohmann::json::parse(run.config, nullptr,
+                                            /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains(key))
+      return otherwise;
+    const auto &found = json[key];
+    const bool fits = std::is_same_v<Value, bool> ? found.is_boolean()
+                                                  : found.is_number_integer();
+    return fits ? found.template get<Value>() : otherwise;
+  }
+
   void readRecipe() {
     recipe = findRecipe(
         {bridge ? "megatron-bridge" : "nemo", release(), modelKey(text.model),
@@ -90,7 +119,7 @@ private:
          run.microBatch, std::max<int64_t>(1, run.mesh.size("pp"))});
     if (!recipe)
       return;
-    if (recipe->chunks > 0 && !has(text.sharding, "vp=")) {
+    if (recipe->chunks > 0 && !words.chunks.degree) {
       megatron.chunks = recipe->chunks;
       assume(std::to_string(recipe->chunks) +
              " chunks of layers in each stage, as its recipe");
@@ -145,9 +174,8 @@ private:
     // Layers that predict further tokens stand with the last one.
     const int64_t layers =
         megatron.tokenPredictors +
-        (run.config.empty()
-             ? run.sizes.layers
-             : nlohmann::json::parse(run.config).value("num_hidden_layers", 0));
+        (run.config.empty() ? run.sizes.layers
+                            : configured<int64_t>("num_hidden_layers", 0));
     if (!bridge || chunks < 2 || layers % chunks == 0 ||
         (layers + 2) % chunks == 0)
       return;
@@ -168,16 +196,18 @@ private:
                   ranks = run.mesh.ranks() / std::max<int64_t>(1, stages);
     const bool zoo = has(text.framework, "megatron-core");
     megatron.experts = experts;
-    megatron.expertBiases =
-        !run.config.empty() &&
-        nlohmann::json::parse(run.config).value("expert_biases", false);
-    megatron.expertTensor =
-        bridge || zoo || ranks % (experts * tensor) != 0 ? 1 : tensor;
+    megatron.expertBiases = configured("expert_biases", false);
+    megatron.expertTensor = words.expertTensor.degree.value_or(
+        bridge || zoo || ranks % (experts * tensor) != 0 ? 1 : tensor);
     if (ranks % experts != 0)
       return "expert parallelism (" + std::to_string(experts) +
              ") does not divide the " + std::to_string(ranks) +
              " GPUs of a stage";
-    if (tensor > 1)
+    if (ranks % (experts * megatron.expertTensor) != 0)
+      return "expert parallelism (" + std::to_string(experts) + " x " +
+             std::to_string(megatron.expertTensor) + ") does not divide the " +
+             std::to_string(ranks) + " GPUs of a stage";
+    if (tensor > 1 && !words.expertTensor.degree)
       assume(megatron.expertTensor > 1 ? "experts are split as tp splits layers"
                                        : "experts are whole on their ranks");
     const bool domain = run.target == "gb200" || run.target == "gb300";
@@ -223,6 +253,7 @@ private:
   const bool attends;
   Run &run;
   MegatronRow &megatron;
+  const MeshWords words;
   bool recipes = false, bridge = false;
   std::optional<Recipe> recipe;
 };

@@ -3,10 +3,8 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "passes/Validate/RowWords.h"
+#include "passes/Validate/TextWords.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
 namespace accel::validate {
@@ -14,25 +12,6 @@ namespace accel::validate {
 using plan::DType;
 
 namespace {
-
-using Words = std::initializer_list<const char *>;
-
-bool letterOrDigit(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0;
-}
-bool digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
-
-bool has(const std::string &text, const char *part) {
-  return text.find(part) != text.npos;
-}
-bool hasAny(const std::string &text, Words parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](const char *part) { return has(text, part); });
-}
-bool hasAnyWord(const std::string &text, Words words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char *word) { return hasWord(text, word); });
-}
 
 /// Where `word` begins at or after `from` with neither a letter nor a digit
 /// before it; npos: nowhere.
@@ -64,9 +43,31 @@ std::optional<double> numberBehind(const std::string &text,
   return std::nullopt;
 }
 
-/// "zero-3", "zero_3", "zero stage 3", "stage3", "ds_z3".
-std::optional<int> zeroStage(const std::string &text) {
-  for (const char *word : {"zero", "stage", "z"})
+/// The digits that follow "zero" or "zero stage" and are no stage ("zero9").
+std::string unknownStage(const std::string &text) {
+  const std::vector<std::string> words = wordsOf(text);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!words[i].starts_with("zero"))
+      continue;
+    std::string number = words[i].substr(4);
+    for (size_t next = i + 1; number.empty() && next < words.size(); ++next)
+      if (words[next] != "stage") {
+        number = words[next];
+        break;
+      }
+    if (!number.empty() && std::all_of(number.begin(), number.end(), digit) &&
+        (number.size() > 1 || number[0] > '3'))
+      return number;
+  }
+  return "";
+}
+
+} // namespace
+
+std::optional<int> zeroStage(const std::string &text, bool named) {
+  for (const char *word : {"zero", "stage", "z"}) {
+    if (named && std::string(word) != "zero")
+      continue;
     for (size_t at = wordStart(text, word, 0); at != text.npos;
          at = wordStart(text, word, at + 1)) {
       size_t end = at + std::string(word).size();
@@ -80,10 +81,22 @@ std::optional<int> zeroStage(const std::string &text) {
           (std::string(word) != "z" || end == begin))
         return text[end] - '0';
     }
+  }
   return std::nullopt;
 }
 
-} // namespace
+std::vector<std::string> wordsOf(const std::string &text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && letterOrDigit(text[end]))
+      ++end;
+    if (end > at)
+      words.push_back(text.substr(at, end - at));
+    at = std::max(end, at + 1);
+  }
+  return words;
+}
 
 bool hasWord(const std::string &text, const std::string &word) {
   for (size_t at = wordStart(text, word, 0); at != text.npos;
@@ -137,6 +150,10 @@ WrapperWords wrapperWords(const std::string &framework,
   const bool strategy = hasAny(
       sharding, {"full_shard", "hybrid_shard", "shard_grad_op", "no_shard"});
   const bool fsdp = has(sharding, "fsdp") || has(sharding, "hsdp") || strategy;
+  if (has(all, "zero++"))
+    words.refused = "ZeRO++ is not modelled";
+  else if (const std::string number = unknownStage(all); !number.empty())
+    words.refused = "ZeRO has no stage " + number + ": it is one of 0 to 3";
   const std::optional<int> stage = zeroStage(sharding);
   const bool zero = has(sharding, "zero") || has(sharding, "deepspeed") ||
                     stage || (has(framework, "deepspeed") && !fsdp);
@@ -153,21 +170,112 @@ WrapperWords wrapperWords(const std::string &framework,
   // The paper's name of stage 2 with the optimizer on the host.
   if (!words.zeroStage && has(sharding, "zero-offload"))
     words.zeroStage = 2;
+  const bool counted = sharding.starts_with("dp") &&
+                       numberBehind(sharding, "dp") && !words.executor;
   if (hasAnyWord(sharding, {"ddp", "no_shard", "multi_gpu", "replicated",
                             "data parallel", "dataparallel"}) ||
-      sharding == "dp" || sharding.starts_with("dp="))
+      sharding == "dp" || sharding.starts_with("dp=") || counted)
     words.executor = FrameworkKind::Ddp;
   return words;
 }
 
-OffloadWords offloadWords(const std::string &sharding) {
+namespace {
+
+/// What one clause ("optimizer offload", "params on the host") offloads.
+class OffloadClause {
+public:
+  explicit OffloadClause(const std::string &text) : text(text) {
+    std::string apart;
+    for (const char c : text)
+      apart += c == '+' || c == '&' ? std::string(" and ") : std::string(1, c);
+    words = wordsOf(apart);
+  }
+
+  void read(OffloadWords &to) const {
+    bool offload = false, placed = false, adam = false;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string &word = words[i];
+      if (has(word, "offload"))
+        offload |= !isDenied(i) && !isOfActivations(i);
+      else if (has(word, "cpuadam") || (isHost(i) && isAdam(i + 1)))
+        adam |= !isDenied(i);
+      else if (isHost(i) && i > 0 &&
+               (isOneOf(words[i - 1], {"on", "to", "in"}) ||
+                (words[i - 1] == "the" && i > 1)))
+        placed |= !isDenied(i);
+    }
+    const bool optimizer = names({"optim", "adam", "state", "moment"});
+    const bool parameters = names({"param", "weight"});
+    if (offload) {
+      const bool stated = has(text, "optim");
+      to.optimizer = true;
+      to.parameters |= !stated || parameters || has(text, "full offload");
+    }
+    to.optimizer |= adam || (placed && (optimizer || parameters));
+    to.parameters |= placed && parameters;
+    const bool zero = has(text, "zero") || offload;
+    if (zero && hasAnyWord(text, {"nvme", "disk", "ssd", "infinity"}))
+      to.refused = "offload to NVMe is not modelled";
+  }
+
+private:
+  /// "full-parameter" is a way of training.
+  bool names(Words starts) const {
+    for (size_t i = 0; i < words.size(); ++i)
+      if (startsOneOf(words[i], starts) && (i == 0 || words[i - 1] != "full"))
+        return true;
+    return false;
+  }
+  bool isHost(size_t i) const {
+    return isOneOf(words[i], {"cpu", "host", "ram", "dram"});
+  }
+  bool isAdam(size_t i) const {
+    return i < words.size() && startsOneOf(words[i], {"adam", "optim"});
+  }
+  bool startsAt(size_t i, const char *start) const {
+    return i < words.size() && words[i].starts_with(start);
+  }
+  /// "no cpu offload", "offload_optimizer: none".
+  bool isDenied(size_t i) const {
+    for (size_t at = i; at > 0;) {
+      --at;
+      if (isOneOf(words[at], {"no", "not", "without", "non"}) ||
+          (words[at] == "o" && at > 0 && words[at - 1] == "w"))
+        return true;
+      if (!isHost(at) &&
+          !startsOneOf(words[at], {"activation", "optim", "param", "state",
+                                   "weight", "full", "any"}))
+        break;
+    }
+    for (size_t next = i + 1; next <= i + 2 && next < words.size(); ++next)
+      if (isOneOf(words[next], {"none", "false", "off", "disabled", "0"}))
+        return true;
+    return false;
+  }
+  /// "activation offload", "offloaded activation checkpoints".
+  bool isOfActivations(size_t i) const {
+    for (size_t back = 1; back <= 2 && back <= i; ++back)
+      if (words[i - back].starts_with("activation") &&
+          (back == 1 || isHost(i - 1) || startsAt(i - 1, "checkpoint")))
+        return true;
+    return startsAt(i + 1, "activation") || startsAt(i + 1, "checkpoint") ||
+           (startsAt(i + 1, "of") && startsAt(i + 2, "activation"));
+  }
+
+  const std::string &text;
+  std::vector<std::string> words;
+};
+
+} // namespace
+
+OffloadWords offloadWords(const std::string &text) {
   OffloadWords words;
-  if (!has(sharding, "offload") || has(sharding, "activation") ||
-      hasAny(sharding, {"no offload", "no cpu offload", "without offload"}))
-    return words;
-  words.optimizer = true;
-  words.parameters =
-      !has(sharding, "optim") || hasAny(sharding, {"param", "full offload"});
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find_first_of(",;|", at), text.size());
+    const std::string clause = text.substr(at, end - at);
+    OffloadClause(clause).read(words);
+    at = end + 1;
+  }
   return words;
 }
 
@@ -225,17 +333,19 @@ AdapterWords adapterWords(const std::string &text) {
         "p-tuning",      "ptuning",       "adalora",       "lora-fa",
         "lorafa",        "longlora",      "vera",          "loha",
         "lokr",          "llama pro",     "llamapro",      "bitfit",
-        "ia3",           "oft",           "boft",          "bone"})
+        "ia3",           "oft",           "boft",          "bone",
+        "loftq",         "qpissa",        "spectrum",      "randlora"})
     if (hasWord(text, other))
       words.refused = other;
   words.magnitude = has(text, "dora");
-  words.adapter = words.magnitude ||
-                  hasAny(text, {"lora", "pissa", "loftq", "peft"}) ||
+  words.adapter = words.magnitude || hasAny(text, {"lora", "pissa", "peft"}) ||
                   !words.refused.empty();
   for (const char *word : {"r", "rank", "lora_r", "lora_rank", "lora-rank"})
     if (std::optional<double> rank = numberBehind(text, word);
         rank && *rank >= 1 && *rank <= 65536 && words.rank == 0)
       words.rank = static_cast<int64_t>(*rank);
+    else if (rank == 0 && words.adapter && words.refused.empty())
+      words.refused = "a rank of 0";
   words.dropout = numberBehind(text, "dropout");
   for (const char *whole : {"embed_tokens", "lm_head"})
     if (has(text, "(emb)") || hasWord(text, whole))
@@ -264,82 +374,6 @@ AdapterWords adapterWords(const std::string &text) {
       add({"q_proj", "v_proj"});
   }
   words.allLinear = words.targets.empty();
-  return words;
-}
-
-QuantizationWords quantizationWords(const std::string &text,
-                                    const std::string &precision) {
-  QuantizationWords words;
-  words.refused = [&] {
-    for (const char *other : {"awq", "hqq", "aqlm", "eetq", "torchao int4"})
-      if (hasWord(text, other))
-        return std::string(other);
-    return std::string();
-  }();
-  const bool bits =
-      hasAny(text, {"bnb", "bitsandbytes"}) || hasAnyWord(text, {"nf4", "fp4"});
-  const bool eight =
-      hasAny(precision, {"8-bit", "8bit"}) ||
-      hasAny(text, {"int8", "load_in_8bit", "8-bit lora", "8bit lora",
-                    "lora 8bit", "lora 8-bit", "8-bit qlora", "8bit qlora",
-                    "8-bit base", "8bit base", "8-bit quant"});
-  const bool gptq = has(text, "gptq") || (hasWord(text, "int4") && !bits);
-  const bool four = bits ||
-                    hasAny(text, {"qlora", "q-lora", "4-bit", "4bit"}) ||
-                    hasWord(text, "int4");
-  if (gptq) {
-    words.format =
-        std::string("gptq,bits=") + (eight ? "8" : "4") + ",group=128";
-    words.named = true;
-  } else if (eight) {
-    words.format = "int8";
-    words.named = true;
-  } else if (four) {
-    words.format = hasWord(text, "fp4") ? "fp4" : "nf4";
-    words.named = bits;
-    if (hasAny(text, {"double", "nested"}) || hasWord(text, "dq"))
-      words.format += ",double_quant";
-  }
-  return words;
-}
-
-OptimizerWords optimizerWords(const std::string &text) {
-  OptimizerWords words;
-  for (const char *other : {"apollo", "came", "shampoo", "soap",
-                            "schedule-free", "schedulefree", "adalomo"})
-    if (hasWord(text, other))
-      words.refused = other;
-  const bool eight =
-      hasAny(text, {"8-bit adam", "8bit adam", "adamw_8bit", "adamw_bnb_8bit",
-                    "adamw 8bit", "adamw 8-bit", "adamw-8bit", "adamw8bit",
-                    "adam8bit", "adam 8bit", "adam_8bit", "8-bit optim",
-                    "8bit optim", "bnb_8bit"});
-  const bool paged = hasWord(text, "paged") || has(text, "paged_");
-  const bool narrowLion =
-      hasAny(text, {"lion_8bit", "lion8bit", "lion 8-bit", "lion 8bit",
-                    "8-bit lion", "8bit lion"});
-  if (hasWord(text, "adafactor"))
-    words.name = "adafactor";
-  else if (narrowLion || hasWord(text, "lion"))
-    words.name = narrowLion ? "lion_8bit" : "lion";
-  else if (hasWord(text, "sgd"))
-    words.name = "sgd";
-  else if (hasWord(text, "adagrad"))
-    words.name = "adagrad";
-  else if (has(text, "rmsprop_bnb"))
-    words.name =
-        has(text, "rmsprop_bnb_8bit") ? "rmsprop_bnb_8bit" : "rmsprop_bnb";
-  else if (hasWord(text, "rmsprop"))
-    words.name = "rmsprop";
-  else if (hasWord(text, "ademamix") || has(text, "ademamix_"))
-    words.name = std::string(paged ? "paged_" : "") + "ademamix" +
-                 (has(text, "ademamix_8bit") ? "_8bit"
-                  : paged                    ? "_32bit"
-                                             : "");
-  else if (eight)
-    words.name = paged ? "paged_adamw_8bit" : "adamw_8bit";
-  else if (paged)
-    words.name = "paged_adamw_32bit";
   return words;
 }
 

@@ -23,21 +23,66 @@ bool hasWord(const std::string &text, const std::string &word);
 /// ("refs/a100_80gb_liger.csv").
 std::string withoutPaths(const std::string &text);
 
+/// Runs of letters and digits, in order.
+std::vector<std::string> wordsOf(const std::string &text);
+
+/// `text` with a blank for "_" and "-", "=" for ":", and no blanks about "=".
+std::string plainSeparators(const std::string &text);
+
+/// "zero-3", "zero_3", "zero stage 3"; unless it must be `named`, "stage3" and
+/// "ds_z3" too.
+std::optional<int> zeroStage(const std::string &text, bool named = false);
+
 /// Who shards, as the columns `framework` and `sharding` say.
 struct WrapperWords {
   /// Deepspeed, Fsdp1, Fsdp2 or Ddp; nothing where none is named.
   std::optional<FrameworkKind> executor;
   /// Of DeepSpeed; nothing where none is named.
   std::optional<int> zeroStage;
+  std::string refused; // why it is not modelled, or ""
 };
 WrapperWords wrapperWords(const std::string &framework,
                           const std::string &sharding);
 
+/// One way of dividing the ranks ("tp=8", "tp", "no tp").
+struct AxisWords {
+  bool named = false, refused = false;
+  std::optional<int64_t> degree;
+};
+
+/// How ranks are divided, as the columns `framework` and `sharding` say beside
+/// the columns tp, pp and cp.
+struct MeshWords {
+  AxisWords tensor, context, stages, experts, expertTensor;
+  AxisWords chunks;   // of layers, of each stage
+  AxisWords sequence; // parallelism of what tp does not split
+  std::optional<bool> distributedOptimizer;
+  std::optional<int> zeroStage;            // of the column `sharding`
+  std::optional<int64_t> replicas, shards; // of groups of ranks
+};
+MeshWords meshWords(const std::string &framework, const std::string &sharding);
+
+/// Gives `degree`, which is what `column` says, the one that `words` say. Why
+/// that cannot be, or "".
+std::string takeDegree(const AxisWords &words, const char *axis,
+                       const char *column, std::optional<int64_t> &degree);
+
 /// What is offloaded to the host.
 struct OffloadWords {
   bool parameters = false, optimizer = false;
+  std::string refused; // why it is not modelled, or ""
 };
-OffloadWords offloadWords(const std::string &sharding);
+/// Of a column, or of several with commas between them.
+OffloadWords offloadWords(const std::string &text);
+
+/// Words of a column that nothing reads.
+struct UnreadWords {
+  /// One that decides what runs: why the row is not modelled, or "".
+  std::string refused;
+  std::vector<std::string> others;
+};
+/// `column`: "framework", "sharding" or "precision".
+UnreadWords unreadWords(const std::string &column, const std::string &text);
 
 struct PrecisionWords {
   plan::DType compute = plan::DType::BF16;

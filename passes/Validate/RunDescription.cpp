@@ -36,7 +36,8 @@ public:
   Interpreter(const RunRow &row, const ModelSource &models)
       : row(row), models(models), framework(lower(row.framework)),
         sharding(lower(row.sharding)), precision(lower(row.precision)),
-        checkpointing(lower(row.checkpointing)), text(lower(row.source)) {}
+        checkpointing(lower(row.checkpointing)), text(lower(row.source)),
+        said(meshWords(framework, sharding)) {}
 
   Run interpret() {
     run.source = sourceOf(framework);
@@ -164,11 +165,15 @@ private:
     int64_t tensor = 1, context = 1, stages = 1;
   };
   InnerAxes readInnerAxes() {
-    auto size = [](const std::optional<int64_t> &stated) {
+    auto size = [&](std::optional<int64_t> stated, const AxisWords &words,
+                    const char *name, const char *column) {
+      skip(takeDegree(words, name, column, stated));
       return std::max<int64_t>(stated.value_or(1), 1);
     };
-    const InnerAxes axes = {size(row.tensorParallel), size(row.contextParallel),
-                            size(row.pipelineParallel)};
+    const InnerAxes axes = {
+        size(row.tensorParallel, said.tensor, "tensor", "tp"),
+        size(row.contextParallel, said.context, "context", "cp"),
+        size(row.pipelineParallel, said.stages, "pipeline", "pp")};
     const bool megatron = run.source == Source::Megatron;
     auto refuse = [&](int64_t size, const char *name) {
       if (size > 1)
@@ -181,7 +186,8 @@ private:
     }
     if (!megatron && run.source != Source::Torchtitan)
       refuse(axes.stages, "pipeline");
-    if (!megatron && axes.stages > 1 && has(sharding, "interleaved"))
+    if (!megatron && axes.stages > 1 && said.chunks.named &&
+        said.chunks.degree != 1)
       skip("interleaved stages under FSDP2 are not modelled");
     auto divides = [&](int64_t ranks, const char *name, int64_t size) {
       if (size > 1 && row.gpus.value_or(ranks) % ranks)
@@ -197,8 +203,11 @@ private:
       for (const char *other : {"device_map", "pipeline", "tp="})
         if (has(sharding, other))
           skip("'" + row.sharding + "' is not modelled");
-    if (!megatron && numberAfter(sharding, "ep=") > 1)
+    if (!megatron && said.experts.named && said.experts.degree != 1)
       skip("expert parallelism is not modelled");
+    if (!megatron && said.sequence.degree.value_or(1) > 1)
+      skip("sequence parallelism (" + std::to_string(*said.sequence.degree) +
+           ") is not modelled");
     return axes;
   }
 
@@ -210,32 +219,37 @@ private:
                          run.source == Source::Torchtune
                      ? FrameworkKind::Fsdp2
                      : FrameworkKind::Fsdp1;
-    const WrapperWords words = wrapperWords(framework, sharding);
+    const WrapperWords wrapper = wrapperWords(framework, sharding);
+    skip(wrapper.refused);
     // accelerate launch and torchrun replicate where nothing else is said.
     const bool plain =
-        gpus > 1 && run.source == Source::Transformers && !words.executor;
+        gpus > 1 && run.source == Source::Transformers && !wrapper.executor;
     // "FSDP" alone is the trainer's own.
-    const bool unnumbered = words.executor == FrameworkKind::Fsdp1 &&
+    const bool unnumbered = wrapper.executor == FrameworkKind::Fsdp1 &&
                             s.executor == FrameworkKind::Fsdp2 &&
                             !has(sharding, "fsdp1") && !has(framework, "fsdp1");
     if (!unnumbered)
       s.executor =
-          words.executor.value_or(plain ? FrameworkKind::Ddp : s.executor);
+          wrapper.executor.value_or(plain ? FrameworkKind::Ddp : s.executor);
     if (plain && sharding.empty())
       assume("DistributedDataParallel, as nothing shards the model");
     if (s.executor == FrameworkKind::Deepspeed) {
-      if (!words.zeroStage && !has(sharding, "not stated") && gpus > 1)
+      if (!wrapper.zeroStage && !has(sharding, "not stated") && gpus > 1)
         skip("the ZeRO stage is not stated");
-      s.zeroStage = words.zeroStage.value_or(0);
+      s.zeroStage = wrapper.zeroStage.value_or(0);
     }
     if (has(sharding, "hsdp") || has(sharding, "hybrid"))
       s.mesh = s.mesh.sharded(std::min<int64_t>(gpus, s.ranksPerNode));
     // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
-    for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "dp_shard="})
-      if (const int64_t size = numberAfter(sharding, key);
-          size > 1 && size < gpus && gpus % size == 0)
-        s.mesh = s.mesh.sharded(size);
-    if (gpus == 1 && !words.zeroStage &&
+    const int64_t replicas = std::max<int64_t>(1, said.replicas.value_or(1)),
+                  shards = said.shards.value_or(gpus / replicas);
+    if (replicas > 1 && replicas * shards != gpus)
+      skip("the " + std::to_string(replicas) + " x " + std::to_string(shards) +
+           " ranks of the column sharding are not the " + std::to_string(gpus) +
+           " of samples");
+    else if (shards > 1 && shards < gpus && gpus % shards == 0)
+      s.mesh = s.mesh.sharded(shards);
+    if (gpus == 1 && !wrapper.zeroStage &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
       s.executor = FrameworkKind::Single;
     if (s.executor == FrameworkKind::Ddp)
@@ -277,11 +291,12 @@ private:
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");
     }
+    const OffloadWords offload = offloadWords(framework + ", " + sharding);
+    skip(offload.refused);
     if (run.source == Source::Megatron)
       skip(readMegatron(rowText(), !row.attention.empty(), run));
     else
       readWrapper(gpus);
-    const OffloadWords offload = offloadWords(sharding);
     s.offloadOptimizer = offload.optimizer;
     s.offloadParameters =
         offload.parameters && (s.executor != FrameworkKind::Deepspeed ||
@@ -336,6 +351,12 @@ private:
       skip("more GPUs than exist");
     if (s.accumulation > 100'000)
       skip("more than 100000 micro-batches a step");
+    const int64_t each = row.microBatch.value_or(1);
+    if (run.skipped.empty() && row.microBatch && row.globalBatch &&
+        *row.globalBatch % (each * gpus))
+      skip("a global batch of " + std::to_string(*row.globalBatch) +
+           " is no multiple of micro-batches of " + std::to_string(each) +
+           " on " + std::to_string(gpus) + " GPUs");
   }
 
   /// torchtitan converts every linear layer but the head by torchao; its
@@ -433,8 +454,8 @@ private:
              "') is not modelled");
     switch (run.source) {
     case Source::Torchtitan: {
-      const int month = sourceMonth();
-      run.torchVersion = torchOf(month);
+      const int month = monthOfTable(text);
+      run.torchVersion = torchOfTable(month);
       // run_llama_train.sh and run_train.sh, since November 2024.
       run.allocator.expandableSegments = month >= 202411;
       run.clipGradients = true;
@@ -465,17 +486,6 @@ private:
     run.memory = run.source == Source::Torchtitan || row.id.starts_with("mle")
                      ? MemoryKind::Reserved
                      : MemoryKind::Allocated;
-  }
-
-  /// The nightly that torchtitan pinned in that month.
-  static std::string torchOf(int month) {
-    const std::pair<int, const char *> releases[] = {
-        {202408, "2.4"}, {202410, "2.5"}, {202502, "2.6"}, {202505, "2.7"},
-        {202507, "2.8"}, {202510, "2.9"}, {202602, "2.10"}};
-    for (const auto &[before, release] : releases)
-      if (month < before)
-        return release;
-    return "2.15";
   }
 
   void readCheckpointing() {
@@ -514,27 +524,6 @@ private:
     r.recompute = Recompute::Selective;
   }
 
-  /// When the source was written, as 202412; far ahead if it does not say.
-  int sourceMonth() const {
-    if (has(text, "performance.md"))
-      return 202406; // torchtitan's first table
-    for (size_t at = text.find("20"); at != text.npos;
-         at = text.find("20", at + 1)) {
-      std::string digits;
-      for (size_t i = at; i < text.size() && digits.size() < 6; ++i) {
-        if (std::isdigit(static_cast<unsigned char>(text[i])))
-          digits += text[i];
-        else if (text[i] != '-' || digits.size() != 4)
-          break;
-      }
-      const int number = std::atoi(digits.c_str());
-      if (digits.size() == 6 && number >= 202301 && number <= 203012 &&
-          number % 100 >= 1 && number % 100 <= 12)
-        return number;
-    }
-    return 999912;
-  }
-
   /// Where hardware and model utilisation are both stated, their ratio is 1
   /// without recomputation and 4/3 with all of it.
   double blockShare() {
@@ -556,6 +545,7 @@ private:
 
   void readExtras() {
     skip(readFineTuning(rowText(), run));
+    readWords();
     if (has(text, "unpacked"))
       skip("sequences that are not packed: their length is not stated");
     // torchtune's table adds one technique a row to those before it.
@@ -566,9 +556,30 @@ private:
       skip("sharded optimizer steps inside the backward are not modelled");
   }
 
+  /// What no reader took.
+  void readWords() {
+    const std::string schedule = framework + " " + sharding;
+    for (const char *other :
+         {"zbb", "zbv", "zbh1", "zbh2", "zero-bubble", "zero bubble", "v-half",
+          "v-min", "dualpipe", "gpipe"})
+      if (run.mesh.size(plan::pipelineAxis) > 1 && hasWord(schedule, other))
+        skip("the schedule '" + std::string(other) + "' is not modelled");
+    for (const auto &[column, words] :
+         {std::pair("framework", framework), std::pair("sharding", sharding),
+          std::pair("precision", precision)}) {
+      const UnreadWords unread = unreadWords(column, words);
+      skip(unread.refused);
+      // A framework that is not known is an assumption itself.
+      if (column != std::string("framework") || run.source != Source::Unknown)
+        for (const std::string &word : unread.others)
+          assume("'" + word + "' of the column " + column + " is not read");
+    }
+  }
+
   const RunRow &row;
   const ModelSource &models;
   std::string framework, sharding, precision, checkpointing, text;
+  MeshWords said;
   Run run;
 };
 

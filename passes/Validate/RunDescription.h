@@ -162,6 +162,12 @@ frameworks::Versions releasesOf(int month);
 /// The month in which that release of torch came; 0 for one before 2.0.
 int monthOfTorch(const std::string &version);
 
+/// When a table of torchtitan was written, as 202412, by its source; far ahead
+/// if that does not say.
+int monthOfTable(const std::string &source);
+/// The nightly that torchtitan pinned in that month.
+std::string torchOfTable(int month);
+
 /// The shipped target of a GPU as tables spell it; "" if there is none.
 std::string targetOfGpu(const std::string &gpu);
 

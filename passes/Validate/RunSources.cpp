@@ -5,6 +5,10 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/RunDescription.h"
 
+#include <cctype>
+#include <cstdlib>
+#include <utility>
+
 namespace accel::validate {
 
 Source sourceOf(const std::string &name) {
@@ -132,6 +136,36 @@ int monthOfTorch(const std::string &version) {
     if (atLeast(version, release.name))
       month = release.month;
   return month;
+}
+
+std::string torchOfTable(int month) {
+  const std::pair<int, const char *> releases[] = {
+      {202408, "2.4"}, {202410, "2.5"}, {202502, "2.6"}, {202505, "2.7"},
+      {202507, "2.8"}, {202510, "2.9"}, {202602, "2.10"}};
+  for (const auto &[before, release] : releases)
+    if (month < before)
+      return release;
+  return "2.15";
+}
+
+int monthOfTable(const std::string &text) {
+  if (text.find("performance.md") != text.npos)
+    return 202406; // torchtitan's first table
+  for (size_t at = text.find("20"); at != text.npos;
+       at = text.find("20", at + 1)) {
+    std::string digits;
+    for (size_t i = at; i < text.size() && digits.size() < 6; ++i) {
+      if (std::isdigit(static_cast<unsigned char>(text[i])))
+        digits += text[i];
+      else if (text[i] != '-' || digits.size() != 4)
+        break;
+    }
+    const int number = std::atoi(digits.c_str());
+    if (digits.size() == 6 && number >= 202301 && number <= 203012 &&
+        number % 100 >= 1 && number % 100 <= 12)
+      return number;
+  }
+  return 999912;
 }
 
 } // namespace accel::validate

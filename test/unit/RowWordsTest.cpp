@@ -8,6 +8,7 @@
 
 #include "test/unit/MeasuredRows.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <tuple>
 
@@ -64,6 +65,158 @@ TEST(RowWords, Wrappers) {
   EXPECT_FALSE(offloadWords("fsdp activation offload").optimizer);
 }
 
+TEST(RowWords, Offload) {
+  for (const char *text :
+       {"zero-3 + cpu adamw", "zero-3 cpuadam", "zero-3 deepspeedcpuadam",
+        "zero-3, optimizer states on cpu",
+        "hf trainer optimizer offload, zero-3",
+        "zero-3, optimizer offload, no activation offload",
+        "zero-3, optimizer offload + activation checkpointing",
+        "full-parameter optimizer offload", "no liger + cpu adamw"}) {
+    EXPECT_TRUE(offloadWords(text).optimizer) << text;
+    EXPECT_FALSE(offloadWords(text).parameters) << text;
+  }
+  for (const char *text :
+       {"zero-3, params and optimizer on host", "zero-3 cpu-offload",
+        "offload_params", "zero-3 full offload",
+        "activation checkpointing + cpu offload"}) {
+    EXPECT_TRUE(offloadWords(text).optimizer) << text;
+    EXPECT_TRUE(offloadWords(text).parameters) << text;
+  }
+  for (const char *text : {"no cpu offload", "without optimizer offload",
+                           "offload_optimizer: none", "activation cpu offload",
+                           "offloaded activations", "zero-3 w/o offload"})
+    EXPECT_FALSE(offloadWords(text).optimizer) << text;
+  EXPECT_NE(offloadWords("zero-infinity nvme").refused, "");
+}
+
+/// Degrees of axes in the spellings of tables.
+TEST(RowWords, Meshes) {
+  auto of = [](const char *sharding) { return meshWords("own", sharding); };
+  for (const char *text :
+       {"tp8", "fsdp2 tp=8", "tp: 8", "tp-8", "tp(8)", "tp8pp2", "tp8xpp2",
+        "tensor_parallel_size=8", "8-way tp", "tensor parallelism of 8"})
+    EXPECT_EQ(of(text).tensor.degree, 8) << text;
+  for (const char *text : {"fsdp2=32+asynctp", "etp=4", "no tp", "fsdp=4", ""})
+    EXPECT_FALSE(of(text).tensor.named) << text;
+  EXPECT_TRUE(of("tp").tensor.named);
+  EXPECT_FALSE(of("tp 1f1b").tensor.degree);
+  EXPECT_EQ(of("tp8pp2").stages.degree, 2);
+  EXPECT_EQ(of("fsdp2 cp2").context.degree, 2);
+  for (const char *text :
+       {"ep=8", "ep8", "ep 8", "ep-8", "ep size 8", "expert parallel 8",
+        "expert_parallel=8", "expert parallelism of 8", "dist-optimizer;ep=8"})
+    EXPECT_EQ(of(text).experts.degree, 8) << text;
+  for (const char *text :
+       {"vp=2", "vpp=2", "vpp2", "interleaved=2", "virtual stages 2",
+        "1f1b-interleaved-vpp2", "virtual_pipeline_model_parallel_size=2"})
+    EXPECT_EQ(of(text).chunks.degree, 2) << text;
+  EXPECT_FALSE(of("vpp2").stages.named);
+  for (const char *text : {"zero-1", "zero1", "distributed optimizer",
+                           "dist_opt", "use-distributed-optimizer"})
+    EXPECT_EQ(of(text).distributedOptimizer, true) << text;
+  for (const char *text : {"no distributed optimizer", "zero-0"})
+    EXPECT_EQ(of(text).distributedOptimizer, false) << text;
+  EXPECT_EQ(of("dp=16").distributedOptimizer, std::nullopt);
+  EXPECT_TRUE(of("no sp").sequence.refused);
+  EXPECT_TRUE(of("tp=2 sp").sequence.named);
+  for (const char *text :
+       {"hsdp 2x4", "hsdp=2x4", "dp_replicate=2 dp_shard=4"}) {
+    EXPECT_EQ(of(text).replicas, 2) << text;
+    EXPECT_EQ(of(text).shards, 4) << text;
+  }
+  EXPECT_EQ(of("fsdp1 full_shard=2").shards, 2);
+  EXPECT_FALSE(of("fsdp-2").shards) << "a version";
+}
+
+TEST(RowWords, WhatNothingReads) {
+  for (const char *text :
+       {"fsdp2=8+asynctp+1f1b", "dist-optimizer;ep=8;vp=4", "zero-1 dp=4 ep=4",
+        "shard_grad_op", "hsdp=16x128", "zero (stage not stated)", "none", ""})
+    EXPECT_TRUE(unreadWords("sharding", text).others.empty() &&
+                unreadWords("sharding", text).refused.empty())
+        << text;
+  for (const char *text :
+       {"amp_bf16/default", "bf16(pure)", "fp8-cs", "mxfp8_cublas_rceil",
+        "fp8 rowwise with bfloat16 all-gather", "16-mixed"})
+    EXPECT_TRUE(unreadWords("precision", text).others.empty() &&
+                unreadWords("precision", text).refused.empty())
+        << text;
+  for (const char *text :
+       {"megatron-lm(23e00ed)", "accelerate launch + hf trainer (sft_trainer) "
+                                "qlora(nf4) r16 accelerated-peft-bnb-foak"})
+    EXPECT_TRUE(unreadWords("framework", text).others.empty()) << text;
+  for (const auto &[column, text] :
+       {std::pair("sharding", "something"), std::pair("precision", "banana"),
+        std::pair("sharding", "gemini"), std::pair("sharding", "fsdp2 xp=4"),
+        std::pair("sharding", "fsdp2 ulysses 4")})
+    EXPECT_NE(unreadWords(column, text).refused, "") << text;
+  EXPECT_EQ(unreadWords("sharding", "fsdp2 banana").others,
+            std::vector<std::string>{"banana"});
+  RunRow row = plainRow();
+  row.sharding = "FSDP2, banana";
+  const validate::Run run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_NE(std::find(run.assumptions.begin(), run.assumptions.end(),
+                      "'banana' of the column sharding is not read"),
+            run.assumptions.end());
+}
+
+/// What sharding says of the mesh beside the columns, or is refused for.
+TEST(RowWords, MeshesOfRows) {
+  RunRow row = plainRow();
+  row.sharding = "FSDP2 TP4";
+  EXPECT_EQ(interpret(row).mesh.size("tp"), 4);
+  row.sharding = "HSDP 2x4";
+  EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
+  const std::pair<const char *, const char *> refused[] = {
+      {"FSDP2 TP", "degree of tensor parallelism is not stated"},
+      {"FSDP2 EP8", "expert parallelism"},
+      {"FSDP2 sp=2", "sequence parallelism"},
+      {"HSDP 2x8", "not the 8 of samples"},
+      {"something", "'something' of the column sharding"},
+      {"zero9", "no stage 9"},
+      {"ZeRO-Infinity NVMe", "NVMe"}};
+  for (const auto &[sharding, reason] : refused) {
+    row.sharding = sharding;
+    EXPECT_NE(interpret(row).skipped.find(reason), std::string::npos)
+        << sharding << ": " << interpret(row).skipped;
+  }
+  row.sharding = "FSDP2 TP4";
+  row.tensorParallel = 2;
+  EXPECT_NE(interpret(row).skipped.find("column tp"), std::string::npos);
+  row = plainRow();
+  row.globalBatch = 7;
+  EXPECT_NE(interpret(row).skipped.find("no multiple"), std::string::npos);
+  row = plainRow();
+  row.framework = "Colossal-AI";
+  EXPECT_NE(interpret(row).skipped.find("colossal"), std::string::npos);
+  row = plainRow();
+  row.framework = "Megatron-LM";
+  row.tensorParallel = 2;
+  row.pipelineParallel = 2;
+  row.globalBatch = 64;
+  row.sharding = "zero1 VPP2 no SP";
+  validate::Run run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_TRUE(run.megatron.distributedOptimizer);
+  EXPECT_FALSE(run.megatron.sequenceParallelism);
+  EXPECT_EQ(run.megatron.chunks, 2);
+  for (const std::string &assumed : run.assumptions)
+    EXPECT_EQ(assumed.find("sequence parallelism"), std::string::npos);
+  for (const char *sharding :
+       {"interleaved", "ZeRO-3", "ZeRO-1 no distributed optimizer", "EP",
+        "zbv"}) {
+    row.sharding = sharding;
+    EXPECT_NE(interpret(row).skipped, "") << sharding;
+  }
+  row.sharding = "EP 2 distributed optimizer";
+  row.model = "Qwen3 MoE 30B";
+  run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_EQ(run.megatron.experts, 2);
+}
+
 TEST(RowWords, PrecisionAndCheckpoints) {
   for (const char *text :
        {"bf16", "bf16-mixed", "bfloat16 amp", "", "half bf16"})
@@ -109,8 +262,8 @@ TEST(RowWords, Adapters) {
   EXPECT_EQ(adapterWords("lora (emb)").saved.size(), 2u);
   EXPECT_EQ(otherTraining("trl dpo lora"), "dpo");
   EXPECT_EQ(otherTraining("trl sft lora"), "");
-  for (const char *text :
-       {"galore", "lora-fa r32", "ia3", "badam", "lisa full", "freeze-tuning"})
+  for (const char *text : {"galore", "lora-fa r32", "ia3", "badam", "lisa full",
+                           "freeze-tuning", "loftq r8", "lora r0"})
     EXPECT_NE(adapterWords(text).refused, "") << text;
 }
 
@@ -126,6 +279,15 @@ TEST(RowWords, Bases) {
       {"lora load_in_8bit", "int8"},
       {"lora llm.int8()", "int8"},
       {"lora adamw_8bit", ""},
+      {"full adamw_torch_4bit", ""},
+      {"full 4-bit adamw", ""},
+      {"full ; none ; bf16, adamw_8bit", ""},
+      {"full adamw_bnb_8bit", ""},
+      {"lora 8-bit adamw", ""},
+      {"lora 8-bit, adamw", "int8"},
+      {"lora 8-bit base", "int8"},
+      {"qlora paged_adamw_8bit", "nf4"},
+      {"qdora r16", "nf4"},
       {"full mxfp4", ""},
       {"lora", ""}};
   for (const auto &[text, format] : formats)
@@ -146,6 +308,13 @@ TEST(RowWords, Optimizers) {
       {"full lion 8-bit", "lion_8bit"},
       {"a million tokens", ""},
       {"full sgd", "sgd"},
+      {"full muon", "muon"},
+      {"full adamw_torch_4bit", "adamw_torch_4bit"},
+      {"full 4-bit adamw", "adamw_torch_4bit"},
+      {"full adamw_torch_8bit", "adamw_torch_8bit"},
+      {"full adam8bit", "adamw_8bit"},
+      {"bf16, adamw_8bit", "adamw_8bit"},
+      {"lora load_in_8bit", ""},
       {"full adagrad", "adagrad"},
       {"full rmsprop", "rmsprop"},
       {"full rmsprop_bnb", "rmsprop_bnb"},
@@ -224,6 +393,15 @@ TEST(RowWords, Rows) {
   row.framework = "TRL SFTTrainer QLoRA";
   EXPECT_TRUE(interpret(row).reentrant);
   row.framework = "HF Trainer full";
+  row.precision = "int8";
+  EXPECT_NE(interpret(row).skipped.find("full fine-tuning of a base"),
+            std::string::npos);
+  row.precision = "bf16, adamw_8bit";
+  run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_EQ(run.optimizer, "adamw_8bit");
+  EXPECT_FALSE(run.adapter || run.quantization);
+  row.precision = "bf16";
   row.sharding = "device_map=auto";
   EXPECT_NE(interpret(row).skipped.find("device_map"), std::string::npos);
   row.sharding = "ZeRO-2 offload";
