@@ -27,7 +27,7 @@ std::optional<int64_t> number(const std::string &text, size_t &at) {
   const size_t begin = at;
   while (at < text.size() && digit(text[at]))
     ++at;
-  if (at == begin || at - begin > 9)
+  if (at == begin || at - begin > 6)
     return std::nullopt;
   return std::strtoll(text.c_str() + begin, nullptr, 10);
 }
