@@ -38,6 +38,13 @@ std::optional<AccelerateVersion> parseAccelerateVersion(std::string_view text);
 /// "1.15".
 std::string toString(AccelerateVersion version);
 
+/// _prepare_cp of accelerate 1.12 returns before it does anything: ranks of
+/// cp_size train the same sequences whole (accelerate#3856, PR 3867).
+constexpr bool skipsContextParallelism(AccelerateVersion version) {
+  return version >= AccelerateVersion{1, 12} &&
+         version < AccelerateVersion{1, 13};
+}
+
 /// The versions that the table covers.
 inline constexpr AccelerateVersion oldestAccelerate{0, 11};
 inline constexpr AccelerateVersion newestAccelerate{1, 15};

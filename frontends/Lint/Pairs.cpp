@@ -58,6 +58,9 @@ Field offloadKey(const Subject &s) { return fsdpKey(s, "fsdp_offload_params"); }
 Field stateKey(const Subject &s) { return fsdpKey(s, "fsdp_state_dict_type"); }
 
 bool hasContext(const Subject &s) { return s.meshSize("cp") > 1; }
+bool skipsContext(const Subject &s) {
+  return skipsContextParallelism(s.version) && hasContext(s);
+}
 bool isSplit(const Subject &s) { return s.isFsdp2() && s.meshSize("tp") > 1; }
 bool isReplicatedSplit(const Subject &s) {
   return !s.isFsdp() && s.config && s.meshSize("tp") > 1;
@@ -193,10 +196,10 @@ bool shardedState(const Subject &s) {
 
 const PairRule rules[] = {
     {"cp-skipped",
-     Severity::Warning,
-     {{1, 12}, {1, 13}},
+     Severity::Error,
      {},
-     hasContext,
+     {},
+     skipsContext,
      contextSize,
      "accelerate 1.12 does no context parallelism: its ranks train the same "
      "sequences whole, and nothing says so",

@@ -161,7 +161,9 @@ void keepMegatron(const AdviceInputs &in, const Candidate &base, bool all,
 
 /// FSDP2 under Accelerate has no stages; its tensor parallelism stops with an
 /// ImportError beside the newest transformers (lint's tp-import), so that it is
-/// proposed where it is written already or transformers is older.
+/// proposed where it is written already or transformers is older. Context
+/// parallelism is not proposed to a release that leaves it out (cp-skipped);
+/// axolotl brings its own.
 void keepFsdp2(const AdviceInputs &in, const Candidate &base,
                tune::MeshProblem &problem) {
   problem.stages = 1;
@@ -171,6 +173,11 @@ void keepFsdp2(const AdviceInputs &in, const Candidate &base,
   if (base.mesh.size("tp") == 1 &&
       (!transformers || *transformers >= AccelerateVersion{5, 23}))
     problem.tensor = 1;
+  const auto accelerate =
+      parseAccelerateVersion(in.inputs.job.accelerate.version);
+  if (in.inputs.trainer.empty() && in.inputs.job.script.owner != "axolotl" &&
+      accelerate && skipsContextParallelism(*accelerate))
+    problem.context = 1;
 }
 
 tune::MeshProblem problemOf(const AdviceInputs &in, const StepModel &model,
