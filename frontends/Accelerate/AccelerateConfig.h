@@ -48,6 +48,9 @@ const char *toString(DistributedType type); // "MULTI_GPU"
 std::string needsDeepspeed(DistributedType type);
 inline constexpr const char *deepspeedForSequences =
     "write distributed_type: DEEPSPEED, or use cp_size";
+struct AccelerateConfig;
+/// Why parallelism_config reaches no rank of the job, or "".
+std::string unusedParallelism(const AccelerateConfig &config);
 
 /// What runs the job under Accelerate.
 enum class Strategy { Single, Ddp, Fsdp1, Fsdp2, Other };

@@ -85,6 +85,21 @@ std::string accel::needsDeepspeed(DistributedType type) {
          toString(type) + " does not have";
 }
 
+std::string accel::unusedParallelism(const AccelerateConfig &config) {
+  const DistributedType type = *config.distributedType;
+  const std::string without =
+      "parallelism_config has no effect with distributed_type " +
+      std::string(toString(type));
+  if (*config.strategy == Strategy::Single || type == DistributedType::MultiCpu)
+    return without;
+  // prepare_deepspeed_cmd_env of accelerate/utils/launch.py
+  const auto version = parseAccelerateVersion(config.version);
+  if (type == DistributedType::Deepspeed && version &&
+      *version < AccelerateVersion{1, 12})
+    return without + " before accelerate 1.12: launch hands it to no rank";
+  return "";
+}
+
 void AccelerateReader::readParallelism() {
   if (before(1, 10))
     return; // an unknown top-level key
@@ -95,19 +110,26 @@ void AccelerateReader::readParallelism() {
   Field whole{parallelism.entry, prefix + parallelism.name};
   Strategy strategy = *config.strategy;
   DistributedType type = *config.distributedType;
-  // launch hands the section on to DeepSpeed since 1.12.
-  bool deepspeed = type == DistributedType::Deepspeed && !before(1, 12);
-  if (strategy == Strategy::Other && !deepspeed)
-    return;
-  if (strategy == Strategy::Single || type == DistributedType::MultiCpu) {
-    report(Severity::Warning, "unused-section", whole,
-           "parallelism_config has no effect with distributed_type " +
-               std::string(toString(type)),
+  if (const std::string unused = unusedParallelism(config); !unused.empty()) {
+    report(Severity::Warning, "unused-section", whole, unused,
            "remove the section", true);
     return;
   }
+  const bool deepspeed = type == DistributedType::Deepspeed,
+             megatron = type == DistributedType::MegatronLm;
+  if (strategy == Strategy::Other && !deepspeed && !megatron)
+    return;
   int64_t replicate = meshSize("dp_replicate"), shard = meshSize("dp_shard"),
           tp = meshSize("tp"), cp = meshSize("cp"), sp = meshSize("sp");
+  // ParallelismConfig._validate_accelerator; sizes that are all 1 pass.
+  if (megatron) {
+    if (std::max({replicate, shard, tp, cp, sp}) > 1)
+      report(Severity::Error, "mesh-needs-fsdp2", whole,
+             "parallelism_config is not for distributed_type MEGATRON_LM: "
+             "every rank stops with a ValueError",
+             "remove the section; megatron_lm_config has the sizes", true);
+    return;
+  }
   auto key = [&](const char *name) {
     return in(parallelism, std::string("parallelism_config_") + name);
   };
@@ -151,8 +173,9 @@ void AccelerateReader::readParallelism() {
     error("sp-needs-deepspeed", key("sp_size"), needsDeepspeed(type),
           deepspeedForSequences);
   // initialize_sequence_parallel of DeepSpeed's parallel_state_sp.py
-  if (sp > 1 && deepspeed && processes % sp != 0 &&
-      !config.assumed.numProcesses)
+  const bool sequences = sp > 1 && deepspeed,
+             divided = config.assumed.numProcesses || processes % sp == 0;
+  if (sequences && !divided)
     error("mesh-product", key("sp_size"),
           "num_processes " + std::to_string(processes) +
               " cannot be divided among sp_size " + std::to_string(sp) +
@@ -167,6 +190,16 @@ void AccelerateReader::readParallelism() {
               std::string(toString(type)) +
               "; every rank stops with a ValueError",
           "write distributed_type: FSDP and fsdp_version: 2");
+  // Its documentation has context parallelism with FSDP2 alone; nothing of it
+  // stops. 1.12 does none (cp-skipped).
+  if (cp > 1 && deepspeed && !before(1, 13))
+    report(Severity::Warning, "cp-needs-fsdp", key("cp_size"),
+           "context parallelism (cp_size " + std::to_string(cp) +
+               ") is for FSDP2 alone, and distributed_type is DEEPSPEED: "
+               "Accelerate does not stop, ranks of cp_size share sequences as "
+               "torch does it, and ZeRO shards over them too",
+           "write sp_size, which is DeepSpeed's, or distributed_type: FSDP and "
+           "fsdp_version: 2");
   for (auto [name, size] :
        {std::pair{"tp", inner ? 1 : tp}, {"cp", inner || alone ? 1 : cp}})
     if (size > 1)
@@ -175,8 +208,26 @@ void AccelerateReader::readParallelism() {
                    "plans shard and replicate data-parallel ranks, and split "
                    "layers by tp_size and sequences by cp_size under FSDP2");
 
-  if (replicate > 1 << 20 || shard > 1 << 20 || tp > 1 << 20 || cp > 1 << 20)
+  if (replicate > 1 << 20 || shard > 1 << 20 || tp > 1 << 20 || cp > 1 << 20 ||
+      sp > 1 << 20)
     return checkMesh(replicate, shard, 1 << 20);
+  // From 1.13 on what Accelerate compares is train_batch_size, which has the
+  // data-parallel sizes (_prepare_deepspeed).
+  if (sequences && !before(1, 13)) {
+    if (divided && !config.assumed.mesh && !config.assumed.numProcesses &&
+        replicate * shard * sp != processes)
+      report(Severity::Error, "mesh-product", whole,
+             "dp_replicate_size " + std::to_string(replicate) +
+                 " x dp_shard_size " + std::to_string(shard) + " x sp_size " +
+                 std::to_string(sp) + " is not num_processes " +
+                 std::to_string(processes) +
+                 ": DeepSpeed stops every rank with an AssertionError about "
+                 "train_batch_size",
+             "dp_replicate_size x dp_shard_size must be " +
+                 std::to_string(processes / sp),
+             true);
+    return;
+  }
   checkMesh(replicate, shard, tp * cp * sp);
   // Sizes that are all 1 say nothing: FSDP then takes all ranks.
   if (replicate * shard * tp * cp * sp == 1 || deepspeed)
@@ -209,9 +260,11 @@ void AccelerateReader::checkMesh(int64_t replicate, int64_t shard,
            "write fsdp_version: 2, or remove the section", true);
     return;
   }
+  // sp-needs-deepspeed says what is wrong with it elsewhere.
   Field sp = in(parallelism, "parallelism_config_sp_size");
-  bool deepspeedSp = sp && envInt(sp.value()).value_or(1) > 1;
-  if (total != processes && !deepspeedSp && !config.assumed.numProcesses) {
+  bool otherSp =
+      strategy != Strategy::Other && sp && envInt(sp.value()).value_or(1) > 1;
+  if (total != processes && !otherSp && !config.assumed.numProcesses) {
     std::string text = std::to_string(replicate) + " x " +
                        std::to_string(shard) +
                        (others > 1 ? " x " + std::to_string(others) : "");

@@ -65,6 +65,9 @@ void Subject::report(Severity severity, const char *code, const Field &field,
 }
 
 int64_t Subject::meshSize(const std::string &axis) const {
+  if (config && (isType(DistributedType::MegatronLm) ||
+                 !unusedParallelism(*config).empty()))
+    return 1;
   Field field =
       in("parallelism_config", "parallelism_config_" + axis + "_size");
   std::optional<int64_t> size;

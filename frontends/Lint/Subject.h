@@ -59,7 +59,8 @@ struct Subject {
   bool isType(DistributedType type) const {
     return config && *config->distributedType == type;
   }
-  /// A size of parallelism_config, 1 where it is absent or wrong.
+  /// A size of parallelism_config, 1 where it is absent, wrong, or not for
+  /// the job.
   int64_t meshSize(const std::string &axis) const;
   /// Bytes of a gathered parameter's element.
   int64_t gatheredBytes() const;
