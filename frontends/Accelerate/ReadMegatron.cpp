@@ -70,8 +70,13 @@ void AccelerateReader::checkMegatronValues(const Section &s) {
                        : "an integer";
       break;
     case ValueType::Number:
-      if (!parseNumber(text))
+      if (const std::optional<double> value = parseNumber(text);
+          name.ends_with("_dropout")) {
+        if (!value || !(*value >= 0 && *value <= 1)) // torch.nn.Dropout
+          expected = "a number from 0 to 1";
+      } else if (!value) {
         expected = "a number";
+      }
       break;
     case ValueType::Choice:
       if (std::ranges::none_of(info->choices->values, [&](const EnumValue &v) {

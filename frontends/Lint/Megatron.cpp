@@ -35,10 +35,27 @@ public:
   void layers() {
     const int64_t stages = *settings.pipelineParallel,
                   last = *settings.lastStageLayers, all = tree.sizes.layers;
-    if (stages <= 1 || all == 0)
+    if (stages < 1 || all == 0)
       return;
-    if (last > 0) {
-      if (last < all && (all - last) % (stages - 1) == 0)
+    const std::string name = "megatron_lm_decoder_last_pipeline_num_layers ";
+    if (stages == 1 && last > 0) {
+      if (last != all)
+        error(settings.lastStageLayers, "stage-layers",
+              name + std::to_string(last) +
+                  " without pipeline parallelism: the only stage has all " +
+                  count(all, "layers") + " of " + tree.architecture,
+              "remove the line, or write megatron_lm_pp_degree above 1");
+    } else if (last > 0 && last > all - (stages - 1)) {
+      error(settings.lastStageLayers, "stage-layers",
+            name + std::to_string(last) + " of " + count(all, "layers") +
+                " of " + tree.architecture + " leaves too few for " +
+                count(stages - 1, stages == 2 ? "other stage" : "other stages"),
+            all < stages
+                ? "write megatron_lm_pp_degree of at most " +
+                      std::to_string(all)
+                : "write at most " + std::to_string(all - (stages - 1)));
+    } else if (last > 0) {
+      if ((all - last) % (stages - 1) == 0)
         return;
       error(settings.lastStageLayers, "stage-layers",
             count(all, "layers") + " of " + tree.architecture + " without " +

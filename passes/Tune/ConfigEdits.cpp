@@ -370,12 +370,11 @@ ConfigEdit ConfigEditor::expressMegatron(const MeshOption &option) const {
     if (const int64_t size = option.mesh.size(axis);
         size != configured.mesh.size(axis))
       add(key, std::to_string(size));
+  // Null is as no line: equal stages need none, and a single one may not have
+  // it (releases of Megatron-LM divide by the number of other stages).
   if (option.lastLayers != configured.lastLayers)
     add("decoder_last_pipeline_num_layers",
-        std::to_string(option.lastLayers
-                           ? option.lastLayers
-                           : static_cast<int64_t>(space.layers.size()) /
-                                 option.mesh.size(plan::pipelineAxis)));
+        option.lastLayers ? std::to_string(option.lastLayers) : "null");
   if (option.sequence != configured.sequence)
     add("sequence_parallelism", boolean(option.sequence));
   if (option.accumulation == configured.accumulation)

@@ -30,7 +30,8 @@ public:
     if (isOn("sequence_parallelism", *settings.sequenceParallelism) &&
         mesh.size("tp") > 1)
       flag("sequence-parallel");
-    if (step.candidate.megatron.lastLayers > 0)
+    if (step.candidate.megatron.lastLayers > 0 &&
+        mesh.size(plan::pipelineAxis) > 1)
       number("decoder-last-pipeline-num-layers",
              step.candidate.megatron.lastLayers);
     if (step.candidate.megatron.distributedOptimizer)
