@@ -12,6 +12,8 @@
 #include "tools/driver/Emit/ChosenStep.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 
+#include <algorithm>
+
 namespace accel {
 namespace {
 
@@ -20,6 +22,41 @@ public:
   TorchtitanWriter(const Advice &advice, const plan::Plan &plan,
                    const ChosenStep &step, const PlanOptions &options)
       : advice(advice), plan(plan), step(step), options(options) {}
+
+  /// What was counted and torchtitan has no key for; empty: nothing.
+  std::string lacking() const {
+    const ScriptSettings &script = advice.job->script;
+    const OptimizerConfig &optimizer = advice.job->optimizer;
+    const Candidate &c = step.candidate;
+    if (*script.fusedLoss)
+      return "Liger Kernel's operators (" + script.fusedLoss.key + ")";
+    if (c.lossChunks > 1)
+      return "a loss in " + std::to_string(c.lossChunks) + " chunks";
+    if (!plan.job.adapterConfig.empty() || script.adapter ||
+        advice.job->adapter || !advice.job->adapterPath->empty() ||
+        !options.adapter.empty())
+      return "an adapter";
+    if (advice.job->quantization)
+      return "quantised weights";
+    // OptimizersContainer knows no others (components/optimizer.py).
+    if ((*optimizer.name != "adamw" && *optimizer.name != "adam") ||
+        optimizer.stateDtype)
+      return "the optimizer " +
+             (options.optim ? options.optim->name : *optimizer.name) +
+             " (it has Adam and AdamW with states in the parameters' dtype)";
+    if (const auto &kernel = *script.attention;
+        kernel && *kernel != AttentionKernel::Sdpa)
+      return std::string("attention by ") + toString(*kernel);
+    if (*script.offloadsCheckpoints ||
+        std::find(c.offloadActivations.begin(), c.offloadActivations.end(),
+                  true) != c.offloadActivations.end())
+      return "saved values on the host";
+    if (c.dtypes.compute == plan::DType::F16)
+      return "computation in fp16";
+    if (options.prefetch.value_or(1) != 1)
+      return "another number of units gathered ahead than one";
+    return "";
+  }
 
   std::string run() {
     const plan::Mesh &mesh = step.candidate.mesh;
@@ -41,6 +78,11 @@ public:
          step.candidate.dtypes.compute == plan::DType::BF16 ? "bfloat16"
                                                             : "float32");
     flag("enable_cpu_offload", step.candidate.offloadParameters);
+    section("optimizer");
+    text("name", *advice.job->optimizer.name == "adam" ? "Adam" : "AdamW");
+    constexpr const char *implementations[] = {"fused", "foreach", "for-loop"};
+    text("implementation",
+         implementations[static_cast<int>(step.candidate.optimizer)]);
     section("parallelism");
     number("data_parallel_replicate_degree", mesh.size("dp_replicate"));
     // Ranks that share experts are among those that shard all else.
@@ -133,7 +175,15 @@ std::optional<std::string> emitTorchtitan(const Advice &advice,
                  "for");
     return std::nullopt;
   }
-  return TorchtitanWriter(advice, plan, *step, options).run();
+  TorchtitanWriter writer(advice, plan, *step, options);
+  if (const std::string lacking = writer.lacking(); !lacking.empty()) {
+    engine.error("emit-torchtitan", options.config,
+                 "the plan counts " + lacking +
+                     ", which torchtitan has no word for",
+                 "plan without it");
+    return std::nullopt;
+  }
+  return writer.run();
 }
 
 } // namespace accel
