@@ -278,6 +278,9 @@ ConfigEdit ConfigEditor::expressCheckpointing(const Point &point,
   const bool alike =
       std::find(uniform.begin(), uniform.end(), point.counts) != uniform.end();
   auto byCall = [&] {
+    if (!given.trainer.empty() && name == "pointwise")
+      return ConfigEdit{
+          {}, given.trainer + ": activation_checkpoint.mode=selective"};
     // A uniform setting of pointwise, or layers of which some are.
     const bool selective =
         describeCheckpoint(point).find("pointwise") != std::string::npos;
@@ -409,6 +412,15 @@ ConfigEdit ConfigEditor::expressSplit(const Point &point) const {
         said.yaml.push_back(std::move(line));
     return said;
   }
+  if (!given.trainer.empty()) {
+    const plan::Mesh &mesh = space.mesh(point).mesh;
+    const int64_t samples = split.microBatch * split.accumulation *
+                            mesh.ranks() / mesh.ranksPerSample();
+    return {{},
+            given.trainer + ": training.local_batch_size=" + micro +
+                ", training.global_batch_size=" + std::to_string(samples),
+            {{"--micro-batch", micro}, {"--grad-accum", steps}}};
+  }
   ConfigEdit e = {{},
                   "TrainingArguments: per_device_train_batch_size=" + micro +
                       ", gradient_accumulation_steps=" + steps,
@@ -416,26 +428,6 @@ ConfigEdit ConfigEditor::expressSplit(const Point &point) const {
   if (executor == FrameworkKind::Deepspeed)
     e.yaml = batchLines(split);
   return e;
-}
-
-/// DeepSpeed stops where its file and the script disagree, so what the file
-/// says changes too.
-std::vector<YamlLine> ConfigEditor::batchLines(const SplitOption &split) const {
-  std::vector<YamlLine> lines;
-  if (!accelerate.deepspeed)
-    return lines;
-  const DeepspeedSettings &d = *accelerate.deepspeed;
-  auto add = [&](const Setting<std::optional<int64_t>> &setting,
-                 int64_t value) {
-    if (setting.written() && *setting)
-      lines.push_back({setting.key, std::to_string(value), setting.at.file});
-  };
-  add(d.microBatch, split.microBatch);
-  add(d.gradientAccumulation, split.accumulation);
-  const int64_t ranks = *accelerate.numProcesses /
-                        std::max<int64_t>(1, *accelerate.sequenceParallel);
-  add(d.trainBatch, split.microBatch * split.accumulation * ranks);
-  return lines;
 }
 
 ConfigEdit ConfigEditor::expressLoss(const Point &point) const {

@@ -47,6 +47,8 @@ struct GivenOptions {
   bool lossChunks = false;
   bool optimizer = false;
   bool layerCheckpointing = false; // --gradient-checkpointing
+  /// Of --executor, with models and keys of its own; empty: none.
+  std::string trainer = {};
 };
 
 /// A whole mesh in words: "tp 8, pp 4, dp 2, 16 micro-batches".

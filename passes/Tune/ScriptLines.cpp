@@ -92,6 +92,26 @@ ConfigEdit sayCheckpointing(const ScriptSettings &script, bool everyLayer) {
                                 : Flags{});
 }
 
+/// DeepSpeed stops where its file and the script disagree, so what the file
+/// says changes too.
+std::vector<YamlLine> ConfigEditor::batchLines(const SplitOption &split) const {
+  std::vector<YamlLine> lines;
+  if (!accelerate.deepspeed)
+    return lines;
+  const DeepspeedSettings &d = *accelerate.deepspeed;
+  auto add = [&](const Setting<std::optional<int64_t>> &setting,
+                 int64_t value) {
+    if (setting.written() && *setting)
+      lines.push_back({setting.key, std::to_string(value), setting.at.file});
+  };
+  add(d.microBatch, split.microBatch);
+  add(d.gradientAccumulation, split.accumulation);
+  const int64_t ranks = *accelerate.numProcesses /
+                        std::max<int64_t>(1, *accelerate.sequenceParallel);
+  add(d.trainBatch, split.microBatch * split.accumulation * ranks);
+  return lines;
+}
+
 ConfigEdit ConfigEditor::expressOptimizer(const Point &point) const {
   const std::string &name = space.optimizers[point[Knob::Optimizer]].name;
   const Flags flags = {{"--optim", name}};

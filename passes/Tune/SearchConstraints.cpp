@@ -115,6 +115,18 @@ private:
 
   void readExecutor() {
     const std::string name = toString(executor);
+    // What is left is said by keys of its own, which are for all layers alike.
+    if (!request.trainer.empty()) {
+      closeAll({Knob::Loss, Knob::Wrap, Knob::ForwardPrefetch,
+                Knob::BackwardPrefetch, Knob::Accumulation,
+                Knob::ActivationOffload},
+               request.trainer + " decides it");
+      space.uniformCheckpoint = true;
+      // The last layer alone stays gathered until mid-2025.
+      const int kept = space.configured[Knob::Reshard];
+      space.uniformReshard =
+          kept == 0 || kept == static_cast<int>(space.layers.size());
+    }
     if (space.lossChunks.size() < 2)
       close(Knob::Loss, "the logits are too few to be cut");
     if (space.base.shards().ranks <= 1)
@@ -298,6 +310,7 @@ void restrictToYaml(Space &space, bool scriptFile, bool checkpointingGiven) {
     for (size_t v = 0; v < group.names.size(); ++v)
       if (group.solved[v] ||
           (group.layer && group.names[v] == "pointwise" &&
+           !space.configured.counts[group.offset + v] &&
            executor != FrameworkKind::AccelRun &&
            executor != FrameworkKind::Megatron) ||
           // Nothing recomputed at all is said by a job.yaml alone.

@@ -28,6 +28,8 @@ struct TuneRequest {
   /// Options of the command line that say it.
   bool microBatch = false, prefetch = false, accumulationMode = false;
   bool lossChunks = false, bucket = false, optimizer = false;
+  /// With models of its own over the executor (torchtitan); empty: none.
+  std::string trainer;
 };
 
 /// Sets `knobs`, `uniform...` and the options that depend on the executor of a

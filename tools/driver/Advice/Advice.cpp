@@ -293,6 +293,7 @@ private:
     // means.
     r.narrowStates = !in.options.tune || in.options.tunePrecision;
     r.bucket = in.options.ddp && in.options.ddp->bucketBytes;
+    r.trainer = ownTrainer();
     return r;
   }
 
@@ -300,7 +301,12 @@ private:
     const PlanOptions &o = in.options;
     return {o.microBatch || o.accumulation || o.globalBatch,
             o.lossChunks.has_value(), o.optim != nullptr,
-            o.gradientCheckpointing.value_or(false)};
+            o.gradientCheckpointing.value_or(false), ownTrainer()};
+  }
+
+  /// Megatron's is a form of its kernels, and not a program of its own.
+  std::string ownTrainer() const {
+    return in.executor == FrameworkKind::Fsdp2 ? in.inputs.trainer : "";
   }
 
   void recommend() {
@@ -388,9 +394,10 @@ private:
     compareMeshes(evaluator);
     if (!advice.tuned->result.best && in.options.tune == TuneScope::Open)
       sayWhatAllFinds(evaluator);
-    // Nothing else trains Megatron-LM's model.
+    // Nothing else trains Megatron-LM's model, or torchtitan's.
     if (in.executor != FrameworkKind::AccelRun &&
-        in.executor != FrameworkKind::Megatron && in.target)
+        in.executor != FrameworkKind::Megatron && ownTrainer().empty() &&
+        in.target)
       adviseSolved(*kept);
     tune::Space narrow = *kept;
     tune::restrictToYaml(narrow, in.options.scriptFileIsYaml,

@@ -87,7 +87,7 @@ static std::string trainingArguments(const tune::YamlLine &line) {
 static Edit editOf(const std::string &phrase) {
   for (const char *place :
        {"TrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "axolotl",
-        "LLaMA-Factory", "your script"}) {
+        "LLaMA-Factory", "torchtitan", "your script"}) {
     const std::string prefix = std::string(place) + ": ";
     if (phrase.rfind(prefix, 0) == 0)
       return {place, phrase.substr(prefix.size()), ""};
