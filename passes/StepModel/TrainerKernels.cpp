@@ -6,7 +6,11 @@
 #include "passes/StepModel/TrainerKernels.h"
 
 #include "passes/Cost/OpCost.h"
+#include "runtime/plan/Exchanges.h"
+#include "runtime/plan/Liveness.h"
 #include "runtime/plan/Operands.h"
+
+#include <algorithm>
 
 namespace accel {
 
@@ -80,12 +84,54 @@ static bool isCore(const plan::Function &function,
          function.slots[instruction.args.front().slot].shape.size() == scores;
 }
 
+/// Ranks that share a sequence exchange keys, attend block by block and join
+/// what the blocks give, all of it in the core's own checkpoint: from what is
+/// sent first to the last exchange, kernel or join, in each half.
+static std::vector<bool> blocksOfAttention(const SegmentGraph &graph) {
+  const plan::Function &function = graph.function;
+  const std::vector<Instruction> &list = function.instructions;
+  std::vector<bool> blocks(list.size(), false);
+  for (const bool half : {true, false}) {
+    std::vector<size_t> maker(function.slots.size(), list.size());
+    size_t first = list.size(), last = 0;
+    bool exchanged = false;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (graph.forward[i] != half || !isAttention(list[i]))
+        continue;
+      for (int slot : list[i].results)
+        if (slot >= 0 && !graph.view[i] && opKind(list[i]) != OpKind::Matmul)
+          maker[plan::baseOf(function, slot)] = i;
+      const auto exchange =
+          plan::isExchange(list[i]) ? plan::exchangeOf(list[i]) : std::nullopt;
+      const bool shares = exchange && exchange->axes.size() == 1 &&
+                          exchange->axes.front() == "cp";
+      exchanged |= shares;
+      if (shares) // with what packs the keys and values
+        first = std::min(first, maker[plan::baseOf(function, exchange->value)]);
+      // A join is kept as the attention of one block would be.
+      if (shares || isCore(function, list[i]) ||
+          (exchanged && graph.pointwiseKeeps[i] &&
+           opKind(list[i]) != OpKind::Matmul)) {
+        first = std::min(first, i);
+        last = i;
+      }
+    }
+    for (size_t i = first; exchanged && i <= last; ++i)
+      blocks[i] = graph.forward[i] == half && isAttention(list[i]) &&
+                  opKind(list[i]) != OpKind::Matmul;
+  }
+  return blocks;
+}
+
 std::vector<bool> coreOfAttention(const SegmentGraph &graph) {
   const plan::Function &function = graph.function;
+  const std::vector<bool> blocks = blocksOfAttention(graph);
   std::vector<bool> core, made(function.slots.size(), false);
   auto base = [&](int slot) { return function.slots[slot].base; };
-  for (const Instruction &instruction : function.instructions) {
-    bool own = isAttention(instruction) && isCore(function, instruction);
+  for (size_t i = 0; i < function.instructions.size(); ++i) {
+    const Instruction &instruction = function.instructions[i];
+    bool own = blocks[i] ||
+               (isAttention(instruction) && isCore(function, instruction));
     for (int slot : instruction.results)
       if (slot >= 0 && base(slot) != slot && base(slot) >= 0)
         own = own || made[base(slot)];
