@@ -26,6 +26,11 @@ std::string accel::schema::withModeline(const std::string &text,
     return text;
   const size_t at = text.starts_with(mark) ? mark.size() : 0;
   std::string result = text;
-  result.insert(at, std::string(modeline) + addressOf(kind, version) + "\n");
+  // Lines end as the file's own do.
+  const size_t end = text.find_first_of("\r\n");
+  const bool carriage =
+      end != std::string::npos && text.compare(end, 2, "\r\n") == 0;
+  result.insert(at, std::string(modeline) + addressOf(kind, version) +
+                        (carriage ? "\r\n" : "\n"));
   return result;
 }

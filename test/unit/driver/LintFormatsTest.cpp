@@ -140,4 +140,12 @@ TEST(Modeline, StandsOnceAndFirst) {
                   .starts_with("\xef\xbb\xbf# yaml-language-server"));
 }
 
+TEST(Modeline, EndsAsTheLinesOfTheFile) {
+  using namespace schema;
+  EXPECT_EQ(withModeline("a: 1\r\nb: 2\r\n", SchemaKind::Job, newestAccelerate),
+            "# yaml-language-server: $schema=" +
+                addressOf(SchemaKind::Job, newestAccelerate) +
+                "\r\na: 1\r\nb: 2\r\n");
+}
+
 } // namespace
