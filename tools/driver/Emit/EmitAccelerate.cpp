@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Schema/Published.h"
+#include "passes/Frameworks/ExecutorOf.h"
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Emit/ChosenStep.h"
 #include "tools/driver/Emit/EmitAdvice.h"
@@ -40,6 +41,8 @@ public:
 
   std::optional<yaml::FileTexts> run() {
     if (!fitsByYaml(advice, source, engine))
+      return std::nullopt;
+    if (!sayExecutor())
       return std::nullopt;
     for (const tune::YamlLine &line : advice.yaml->lines)
       if (!take(line))
@@ -78,6 +81,27 @@ private:
       return true;
     }
     return set(line);
+  }
+
+  /// Another executor than the file's was planned (--executor): one of FSDP is
+  /// a line of the file, any other stays an option.
+  bool sayExecutor() {
+    const FrameworkKind own = executorOf(job), planned = advice.executor;
+    if (own == planned)
+      return true;
+    auto isFsdp = [](FrameworkKind kind) {
+      return kind == FrameworkKind::Fsdp1 || kind == FrameworkKind::Fsdp2;
+    };
+    const std::string &known = job.accelerate.distributedType.key;
+    if (isFsdp(own) && isFsdp(planned))
+      return set(
+          {known.substr(0, known.rfind('.') + 1) + "fsdp_config.fsdp_version",
+           planned == FrameworkKind::Fsdp1 ? "1" : "2", source});
+    engine.note("other-flag", source,
+                std::string("the new file goes with --executor ") +
+                    toString(planned) + ": by itself it starts " +
+                    toString(own));
+    return true;
   }
 
   bool set(const tune::YamlLine &line) {
