@@ -89,7 +89,7 @@ void Watchdog::guard() {
     if (quiet > silence)
       end(std::string(environment.storeIsServed
                           ? "the launcher's store"
-                          : "rank 0 (it serves the store)") +
+                          : rankName(0) + " (it serves the store)") +
           " at " + environment.masterAddress + ":" +
           std::to_string(environment.masterPort) +
           " gave no sign of life for " + std::to_string(silence.count()) +
@@ -169,8 +169,9 @@ void Watchdog::watch() {
       }
       end(environment.storeIsServed
               ? "lost the launcher's store: the job has been ended"
-              : "lost rank 0 (it served the store): it has ended or its "
-                "machine cannot be reached");
+              : "lost " + rankName(0) +
+                    " (it served the store): it has ended or its machine "
+                    "cannot be reached");
     }
   }
 }
