@@ -71,6 +71,21 @@ std::optional<yaml::FileTexts> traceText(EmitKind kind, const std::string &path,
                           report.budgetBytes)}};
 }
 
+/// The job file has the fastest mesh with all else as written, and a program
+/// what --tune chose within the job's own mesh: each is an answer by itself.
+void noteOtherMesh(const Advice &advice, const PlanOptions &options,
+                   DiagnosticEngine &engine) {
+  if (!options.emitsProgram() && !options.emits(EmitKind::Mlir))
+    return;
+  const RunMesh &mesh = advice.runMeshes->planned.front();
+  if (mesh.edit.yaml.empty())
+    return;
+  engine.note("other-mesh", options.config,
+              "the new job file is of the mesh " + mesh.sizes +
+                  ", and the program that is written beside it keeps the job's",
+              "plan the new job file for its program");
+}
+
 /// What other programs read, or accel-run, of what was planned.
 std::optional<yaml::FileTexts> textsForOthers(EmitKind kind,
                                               const std::string &path,
@@ -83,8 +98,12 @@ std::optional<yaml::FileTexts> textsForOthers(EmitKind kind,
                  "there is no model of the step of this configuration");
     return std::nullopt;
   }
-  if (kind == EmitKind::Job)
-    return emitJob(*advice, path, engine);
+  if (kind == EmitKind::Job) {
+    auto texts = emitJob(*advice, path, engine);
+    if (texts)
+      noteOtherMesh(*advice, options, engine);
+    return texts;
+  }
   const plan::Plan &plan = *result.shown;
   auto text = kind == EmitKind::Torchtitan
                   ? emitTorchtitan(*advice, plan, options, engine)
