@@ -6,12 +6,12 @@
 #include "tools/driver/Advice/Advice.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
-#include "frontends/HuggingFace/ModelConfig.h"
 #include "passes/FrameworkSteps/GraphGradients.h"
 #include "passes/PipelineSchedules/Schedule.h"
 #include "passes/Tune/SearchConstraints.h"
 #include "runtime/plan/Chunks.h"
 #include "tools/driver/Advice/ChangePlanner.h"
+#include "tools/driver/Advice/LayerClasses.h"
 #include "tools/driver/Advice/MaxBatch.h"
 #include "tools/driver/Advice/MeshAdvice.h"
 #include "tools/driver/Advice/OptimizerAdvice.h"
@@ -174,36 +174,6 @@ private:
 
   //===--- The space ------------------------------------------------------===//
 
-  tune::LayerClasses layerClasses(const StepModel &model) const {
-    tune::LayerClasses classes;
-    std::map<std::string, std::string> classOf;
-    for (const huggingface::ModuleInfo &m : in.inputs.model.info().modules)
-      classOf[m.fqn] = m.className;
-    auto add = [](std::vector<std::string> &to, const std::string &name) {
-      if (!name.empty() && std::find(to.begin(), to.end(), name) == to.end())
-        to.push_back(name);
-    };
-    for (const StepCall &call : model.calls) {
-      if (!call.layer)
-        continue;
-      add(classes.layers, classOf[call.path]);
-      std::map<std::string, int64_t> blocks;
-      for (int p : call.parameters) {
-        const std::string &fqn = model.parameters[p].fqn;
-        if (fqn.compare(0, call.path.size() + 1, call.path + "."))
-          continue;
-        size_t dot = fqn.find('.', call.path.size() + 1);
-        blocks[fqn.substr(0, dot)] += model.parameters[p].numel();
-      }
-      auto largest = std::max_element(
-          blocks.begin(), blocks.end(),
-          [](const auto &a, const auto &b) { return a.second < b.second; });
-      if (largest != blocks.end())
-        add(classes.blocks, classOf[largest->first]);
-    }
-    return classes;
-  }
-
   std::optional<tune::Space> makeSpace(const tune::TuneRequest &request) const {
     tune::Space space;
     space.base = base;
@@ -358,7 +328,8 @@ private:
     for (const PlanInputs::Precision &other : in.inputs.precisions)
       advice.policies.push_back(other.job.precision.value);
     advice.editor = std::make_shared<tune::ConfigEditor>(
-        *kept, *advice.job, layerClasses(*advice.model), given());
+        *kept, *advice.job,
+        layerClasses(*advice.model, in.inputs.model.info().modules), given());
     tune::CachedEvaluator evaluator(*kept, target, in.source,
                                     editedSource(in, *kept, *advice.editor));
     tune::Evaluation before = evaluator.evaluate(kept->configured);
