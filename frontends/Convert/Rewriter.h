@@ -23,6 +23,7 @@ class Value {
 public:
   static Value boolean(bool b) { return {b ? "true" : "false", false}; }
   static Value integer(int64_t n) { return {std::to_string(n), false}; }
+  static Value null() { return {"null", false}; }
   static Value string(std::string s) { return {std::move(s), true}; }
   /// A mapping with this one key, on one line; not a scalar that `set` takes.
   static Value mapping(const std::string &key, const Value &value) {

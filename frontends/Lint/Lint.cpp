@@ -15,10 +15,8 @@
 
 namespace accel {
 
-/// torch stops where a micro-batch adds to gradients that CUDA graphs wrote.
-/// Of wrappers that take gradients out plan knows more (VerifyCandidate.cpp).
-static void checkGraphGradients(const JobConfig &job, const std::string &path,
-                                DiagnosticEngine &engine) {
+void lintGraphGradients(const std::string &path, const JobConfig &job,
+                        DiagnosticEngine &engine) {
   const AccelerateConfig &accelerate = job.accelerate;
   const DynamoSettings &dynamo = accelerate.dynamo;
   const bool script = *job.script.replaysGraphs;
@@ -26,7 +24,7 @@ static void checkGraphGradients(const JobConfig &job, const std::string &path,
       script || (dynamo.compiles() && usesCudaGraphs(*dynamo.mode));
   const bool keeps = *accelerate.strategy == Strategy::Single ||
                      *accelerate.strategy == Strategy::Ddp;
-  if (!asked || !keeps || *accelerate.cpu || *job.accumulation <= 1)
+  if (job.isJob || !asked || !keeps || *accelerate.cpu || *job.accumulation <= 1)
     return;
   const Location &at = script ? job.script.replaysGraphs.at : dynamo.mode.at;
   const std::string &key =
@@ -108,8 +106,6 @@ void lintConfig(const std::string &path, const LoadedConfig &loaded,
         lint::checkVersions, lint::checkDeepspeed, lint::checkDeepspeedFile,
         lint::checkPairs})
     check(subject);
-  if (loaded.job && !loaded.job->isJob)
-    checkGraphGradients(*loaded.job, path, engine);
 }
 
 void lintMesh(const std::string &path, const LoadedConfig &loaded,

@@ -44,6 +44,11 @@ void lintMesh(const std::string &path, const LoadedConfig &loaded,
 void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
                        const LintOptions &options, DiagnosticEngine &engine);
 
+/// torch stops where a micro-batch adds to gradients that CUDA graphs wrote. Of
+/// wrappers that take gradients out plan knows more (VerifyCandidate.cpp).
+void lintGraphGradients(const std::string &path, const JobConfig &job,
+                        DiagnosticEngine &engine);
+
 /// Reports an attention of the script that FSDP2's context parallelism does not
 /// run with (Trainer._prepare_context_parallel_inputs).
 void lintContextAttention(const JobConfig &job, DiagnosticEngine &engine);

@@ -23,7 +23,7 @@ NAMES = {"accel-opt", "accel-run", "accel-run-1", "accel-run-out",
          "all-linear",
          "by-name", "flash-attn", "flash-attn3", "interleaved-1f1b",
          "llamafactory-cli",
-         "max-autotune", "max-autotune-no-cudagraphs", "reduce-overhead",
+         "max-autotune", "max-autotune-no-cudagraphs", "megatron-bert", "reduce-overhead",
          "torch-dcp", "torch-save", "zb-h1", "zb-v"}
 # Tables of other people's words.
 DATA = {"KeyData.cpp", "Differences.cpp"}

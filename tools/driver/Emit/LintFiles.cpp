@@ -48,8 +48,10 @@ LintResult lintFiles(const LintJob &job, DiagnosticEngine &engine) {
     result.loaded = loadJob(path, job.hasConfig, checks.model, job.script,
                             job.options, engine);
     lintQuantizedBase(path, result.loaded, checks, engine);
-    if (result.loaded.job)
+    if (result.loaded.job) {
       lintContextAttention(*result.loaded.job, engine);
+      lintGraphGradients(path, *result.loaded.job, engine);
+    }
     if (isOfScript(job, path))
       continue;
     lintDefaultConfig(path, engine);

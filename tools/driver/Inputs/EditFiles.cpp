@@ -17,6 +17,8 @@ using convert::Value;
 Value valueOf(const std::string &text) {
   if (text == "true" || text == "false")
     return Value::boolean(text == "true");
+  if (text == "null") // a key that is not set, which no value of one is named
+    return Value::null();
   int64_t number = 0;
   return parseInteger(text, number) ? Value::integer(number)
                                     : Value::string(text);
