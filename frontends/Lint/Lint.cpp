@@ -24,7 +24,8 @@ void lintGraphGradients(const std::string &path, const JobConfig &job,
       script || (dynamo.compiles() && usesCudaGraphs(*dynamo.mode));
   const bool keeps = *accelerate.strategy == Strategy::Single ||
                      *accelerate.strategy == Strategy::Ddp;
-  if (job.isJob || !asked || !keeps || *accelerate.cpu || *job.accumulation <= 1)
+  if (job.isJob || !asked || !keeps || *accelerate.cpu ||
+      *job.accumulation <= 1)
     return;
   const Location &at = script ? job.script.replaysGraphs.at : dynamo.mode.at;
   const std::string &key =
