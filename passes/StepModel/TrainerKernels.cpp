@@ -84,6 +84,22 @@ static bool isCore(const plan::Function &function,
          function.slots[instruction.args.front().slot].shape.size() == scores;
 }
 
+/// The first of what packs the value that instruction `maker` makes: it joins
+/// contiguous copies of keys and values.
+static size_t startOfPacking(const plan::Function &function,
+                             const std::vector<size_t> &makers, size_t maker) {
+  const std::vector<Instruction> &list = function.instructions;
+  size_t first = maker;
+  if (maker < list.size() && list[maker].op.starts_with("aten::cat"))
+    for (int64_t slot : list[maker].args.front().ints) {
+      const size_t from =
+          makers[plan::baseOf(function, static_cast<int>(slot))];
+      if (from < list.size() && list[from].op.starts_with("aten::clone"))
+        first = std::min(first, from);
+    }
+  return first;
+}
+
 /// Ranks that share a sequence exchange keys, attend block by block and join
 /// what the blocks give, all of it in the core's own checkpoint: from what is
 /// sent first to the last exchange, kernel or join, in each half.
@@ -106,8 +122,11 @@ static std::vector<bool> blocksOfAttention(const SegmentGraph &graph) {
       const bool shares = exchange && exchange->axes.size() == 1 &&
                           exchange->axes.front() == "cp";
       exchanged |= shares;
-      if (shares) // with what packs the keys and values
-        first = std::min(first, maker[plan::baseOf(function, exchange->value)]);
+      if (shares)
+        first = std::min(
+            first,
+            startOfPacking(function, maker,
+                           maker[plan::baseOf(function, exchange->value)]));
       // A join is kept as the attention of one block would be.
       if (shares || isCore(function, list[i]) ||
           (exchanged && graph.pointwiseKeeps[i] &&
