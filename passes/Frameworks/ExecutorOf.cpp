@@ -7,9 +7,16 @@
 
 namespace accel {
 
-FrameworkKind executorOf(const JobConfig &job) {
-  if (job.isJob)
-    return FrameworkKind::AccelRun;
+FrameworkKind launchedBy(const JobConfig &job) {
+  // Of these the strategy is derived, for accel-run.
+  switch (job.accelerate.distributedType.value) {
+  case DistributedType::Deepspeed:
+    return FrameworkKind::Deepspeed;
+  case DistributedType::MegatronLm:
+    return FrameworkKind::Megatron;
+  default:
+    break;
+  }
   switch (job.accelerate.strategy.value) {
   case Strategy::Single:
     return FrameworkKind::Single;
@@ -22,14 +29,11 @@ FrameworkKind executorOf(const JobConfig &job) {
   case Strategy::Other:
     break;
   }
-  switch (job.accelerate.distributedType.value) {
-  case DistributedType::Deepspeed:
-    return FrameworkKind::Deepspeed;
-  case DistributedType::MegatronLm:
-    return FrameworkKind::Megatron;
-  default:
-    return FrameworkKind::AccelRun;
-  }
+  return FrameworkKind::AccelRun;
+}
+
+FrameworkKind executorOf(const JobConfig &job) {
+  return job.isJob ? FrameworkKind::AccelRun : launchedBy(job);
 }
 
 } // namespace accel

@@ -11,8 +11,11 @@
 
 namespace accel {
 
-/// The framework that Accelerate would use for the configuration; accel-run for
-/// a job.yaml.
+/// The framework that Accelerate would use for the configuration, of a job.yaml
+/// for its accelerate section; accel-run where Accelerate has none.
+FrameworkKind launchedBy(const JobConfig &job);
+
+/// Who runs the configuration: accel-run a job.yaml, else launchedBy.
 FrameworkKind executorOf(const JobConfig &job);
 
 } // namespace accel

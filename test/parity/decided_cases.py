@@ -142,7 +142,7 @@ CASES += [(f"{name}-accel-run", own(name, text, ["--executor", "accel-run"]))
           for name, text in advice_cases.OWN.items() if name.startswith(("fsdp", "ddp", "one"))]
 CASES += [(f"{name}-torchtitan-{variation}",
            own(name, text, ["--executor", "torchtitan", *options]))
-          for name, text in advice_cases.OWN.items() if name.startswith("fsdp")
+          for name, text in advice_cases.OWN.items() if name.startswith("fsdp2")
           for variation, options in VARIATIONS.items()]
 CASES += [("ddp-kwargs", own("ddp", advice_cases.OWN["ddp"], [
     "--ddp-kwargs", "bucket_cap_mb=50,comm_hook=bf16,gradient_as_bucket_view=true"]))]

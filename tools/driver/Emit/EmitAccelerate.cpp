@@ -42,8 +42,7 @@ public:
   std::optional<yaml::FileTexts> run() {
     if (!fitsByYaml(advice, source, engine))
       return std::nullopt;
-    if (!sayExecutor())
-      return std::nullopt;
+    sayExecutor();
     for (const tune::YamlLine &line : advice.yaml->lines)
       if (!take(line))
         return std::nullopt;
@@ -83,25 +82,14 @@ private:
     return set(line);
   }
 
-  /// Another executor than the file's was planned (--executor): one of FSDP is
-  /// a line of the file, any other stays an option.
-  bool sayExecutor() {
+  /// --executor says who was planned, which no line of the file does.
+  void sayExecutor() {
     const FrameworkKind own = executorOf(job), planned = advice.executor;
-    if (own == planned)
-      return true;
-    auto isFsdp = [](FrameworkKind kind) {
-      return kind == FrameworkKind::Fsdp1 || kind == FrameworkKind::Fsdp2;
-    };
-    const std::string &known = job.accelerate.distributedType.key;
-    if (isFsdp(own) && isFsdp(planned))
-      return set(
-          {known.substr(0, known.rfind('.') + 1) + "fsdp_config.fsdp_version",
-           planned == FrameworkKind::Fsdp1 ? "1" : "2", source});
-    engine.note("other-flag", source,
-                std::string("the new file goes with --executor ") +
-                    toString(planned) + ": by itself it starts " +
-                    toString(own));
-    return true;
+    if (own != planned)
+      engine.note("other-flag", source,
+                  std::string("the new file goes with --executor ") +
+                      toString(planned) + ": by itself it starts " +
+                      toString(own));
   }
 
   bool set(const tune::YamlLine &line) {

@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "passes/Frameworks/ExecutorOf.h"
 #include "passes/Tune/ScriptLines.h"
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Emit/EmitAdvice.h"
@@ -328,7 +329,9 @@ std::optional<std::string> emitPython(const Advice &advice,
                  std::string("--emit python writes calls of FSDP2, and the "
                              "executor is ") +
                      toString(advice.executor),
-                 "set 'fsdp_version: 2', or pass --executor fsdp2");
+                 launchedBy(job) == FrameworkKind::Fsdp2
+                     ? "pass --executor fsdp2"
+                     : "write distributed_type: FSDP and fsdp_version: 2");
     return std::nullopt;
   }
   if (!advice.tuned->result.best) {

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "passes/Frameworks/ExecutorOf.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
@@ -95,11 +96,15 @@ void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
     optimizer.kernel = description->kernels.front();
   const std::string name = description->name;
   const bool program = own || options.emitsProgram();
+  const FrameworkKind launched = launchedBy(inputs.job);
   if (program && !description->executed)
     return report(Severity::Error, notSupportedCode,
                   "accel-run does not execute the optimizer '" + name +
                       "' yet, it is predicted for other executors only",
-                  own ? "plan with --executor fsdp2, ddp or fsdp1"
+                  own ? std::string("plan with --executor ") +
+                            toString(launched == FrameworkKind::Single
+                                         ? FrameworkKind::Ddp
+                                         : launched)
                       : "-o takes a program of accel-run: leave it out to plan "
                         "what accelerate itself would do");
   if (program && description->reads != plan::UpdateReads::Elements &&

@@ -470,34 +470,50 @@ private:
     inputs.executor = executorOf(job());
     if (!options.executor)
       return true;
-    const FrameworkKind asked = *options.executor;
-    inputs.trainer = options.trainer;
-    Strategy strategy = job().accelerate.strategy.value;
-    bool sharded = job().accelerate.sharded();
-    auto refuse = [&](const std::string &why, const std::string &hint) {
-      report(Severity::Error, "executor-choice",
-             job().accelerate.distributedType.at,
-             job().accelerate.distributedType.key,
-             "--executor " +
-                 (options.trainer.empty() ? toString(asked) : options.trainer) +
-                 ": " + why,
-             hint);
-      return false;
-    };
-    bool fsdp = asked == FrameworkKind::Fsdp1 || asked == FrameworkKind::Fsdp2;
-    if (fsdp && strategy != Strategy::Fsdp1 && strategy != Strategy::Fsdp2)
-      return refuse("the file does not ask for FSDP",
-                    "'distributed_type: FSDP' shards the model");
-    const bool megatron =
-        job().accelerate.distributedType.value == DistributedType::MegatronLm;
-    if (asked == FrameworkKind::Megatron && !megatron)
-      return refuse("the file does not ask for Megatron-LM",
-                    "'distributed_type: MEGATRON_LM' does");
-    if (asked == FrameworkKind::Ddp && sharded)
-      return refuse("the file shards parameters, which ddp cannot",
-                    "'distributed_type: MULTI_GPU' replicates them");
+    const FrameworkKind asked = *options.executor, launched = launchedBy(job());
     inputs.executor = asked;
-    return true;
+    inputs.trainer = options.trainer;
+    // Units, precision and prefetches were read as the file's executor has
+    // them, whose keys are others; accel-run takes those of each.
+    if (asked == FrameworkKind::AccelRun || asked == launched ||
+        (asked == FrameworkKind::Ddp && launched == FrameworkKind::Single))
+      return true;
+    const AccelerateConfig &a = job().accelerate;
+    const bool sharded = a.sharded();
+    const auto [why, hint] = [&]() -> std::pair<std::string, std::string> {
+      switch (asked) {
+      case FrameworkKind::Fsdp1:
+      case FrameworkKind::Fsdp2: {
+        const std::string version = asked == FrameworkKind::Fsdp1 ? "1" : "2";
+        if (launched == FrameworkKind::Fsdp1 ||
+            launched == FrameworkKind::Fsdp2)
+          return {std::string("the file is for ") + toString(launched),
+                  "write fsdp_version: " + version +
+                      "; 'accel-opt to-fsdp2 --to fsdp" + version +
+                      "' rewrites an accelerate file with its other keys"};
+        return {"the file does not ask for FSDP",
+                "'distributed_type: FSDP' shards the model"};
+      }
+      case FrameworkKind::Deepspeed:
+        return {"the file does not ask for DeepSpeed",
+                "'distributed_type: DEEPSPEED' does"};
+      case FrameworkKind::Megatron:
+        return {"the file does not ask for Megatron-LM",
+                "'distributed_type: MEGATRON_LM' does"};
+      default:
+        return {sharded ? "the file shards parameters, which ddp cannot"
+                        : "the file does not ask for DDP",
+                sharded ? "'distributed_type: MULTI_GPU' replicates them"
+                        : "'distributed_type: MULTI_GPU' does"};
+      }
+    }();
+    report(Severity::Error, "executor-choice", a.distributedType.at,
+           a.distributedType.key,
+           "--executor " +
+               (options.trainer.empty() ? toString(asked) : options.trainer) +
+               ": " + why,
+           hint);
+    return false;
   }
 
   void chooseTarget() {
