@@ -53,6 +53,14 @@ public:
       return "saved values on the host";
     if (c.dtypes.compute == plan::DType::F16)
       return "computation in fp16";
+    if (options.script.fp8 == toString(Fp8Recipe::Delayed))
+      return "fp8 by TransformerEngine (it has torchao's recipes)";
+    // parallel_dims.py takes all ranks of cp into those that share experts.
+    if (const int64_t experts = c.mesh.size(plan::expertAxis);
+        experts > 1 && experts % c.mesh.size("cp") != 0)
+      return "experts among " + std::to_string(experts) + " of " +
+             std::to_string(c.mesh.size("cp")) +
+             " ranks of cp (its ep is a multiple of cp)";
     if (options.prefetch.value_or(1) != 1)
       return "another number of units gathered ahead than one";
     return "";
@@ -88,8 +96,13 @@ public:
     // Ranks that share experts are among those that shard all else.
     const int64_t experts = mesh.size(plan::expertAxis);
     number("data_parallel_shard_degree", mesh.size("dp_shard") * experts);
-    if (experts > 1)
+    if (experts > 1) {
       number("expert_parallel_degree", experts);
+      // Ranks of tp have a part of each expert; its default of 1 gives them
+      // whole ones, and ep would have to be a multiple of cp x tp.
+      if (mesh.size("tp") > 1)
+        number("expert_tensor_parallel_degree", mesh.size("tp"));
+    }
     text("fsdp_reshard_after_forward", resharding());
     number("tensor_parallel_degree", mesh.size("tp"));
     flag("enable_async_tensor_parallel", options.asyncTensor);
