@@ -84,9 +84,12 @@ class Time:
 @dataclass(frozen=True)
 class Mesh:
     """The ranks: `axes` are {name, size}, outermost first; `splits` are the
-    parameters of which the ranks of an axis hold a part each."""
+    parameters of which the ranks of an axis hold a part each;
+    `expert_ranks` share a layer's experts, those of tp among them where
+    transformers' ep_size counts them."""
     axes: list
     ranks_per_node: Optional[int]
+    expert_ranks: int
     splits: list = field(repr=False)
 
 

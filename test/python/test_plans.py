@@ -26,6 +26,7 @@ def test_plan_is_typed():
     assert plan.time.step_s >= plan.time.compute_s > 0
     assert plan.mesh.axes[-1] == {"name": "dp_shard", "size": 8}
     assert plan.mesh.ranks_per_node == 8 and plan.mesh.splits == []
+    assert plan.mesh.expert_ranks == 1
     assert len(plan.units) == 34 and plan.units[1].storage == "f32"
     assert plan.why("reshard")[0].file.endswith("fsdp.yaml")
     assert "fits" in str(plan)

@@ -27,6 +27,7 @@ Json meshJson(const plan::Plan &plan, const PlanReport &report) {
   return {{"axes", axes},
           {"ranks_per_node",
            report.ranksPerNode > 0 ? Json(report.ranksPerNode) : Json()},
+          {"expert_ranks", report.expertRanks},
           {"splits", splits}};
 }
 

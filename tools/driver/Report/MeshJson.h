@@ -13,8 +13,10 @@
 namespace accel {
 
 /// `mesh` of `plan --format json`: axes, outermost first, ranks of a node (null
-/// where nothing says it) and the parameters that an axis splits, each with the
-/// elements of all ranks along the dimension that is split.
+/// where nothing says it), how many ranks share a layer's experts (the axis ep
+/// has those that read other samples, without tp's ranks of transformers'
+/// ep_size), and the parameters that an axis splits, each with the elements of
+/// all ranks along the dimension that is split.
 nlohmann::ordered_json meshJson(const plan::Plan &plan,
                                 const PlanReport &report);
 

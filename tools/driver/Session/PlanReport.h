@@ -66,6 +66,7 @@ struct PlanReport {
   PhaseReport phases;
   int64_t ranksPerNode = 0; // 0: not known
   std::vector<SplitParameter> splits;
+  int64_t expertRanks = 1; // that share a layer's experts (ranksOfExperts)
   std::optional<pipeline::SimulatedStep> pipeline; // of the step, with stages
   double planningSeconds = 0;
   std::string mlir;             // of the phase that --compile-to stopped at

@@ -67,6 +67,7 @@ void describeInputs(const Session &session, PlanReport &report) {
   report.budgetBytes = session.budgetBytes();
   report.roomBytes = session.roomBytes();
   report.ranksPerNode = session.ranksPerNode;
+  report.expertRanks = ranksOfExperts(session.inputs->job);
 }
 
 void describeSplits(mlir::ModuleOp module, PlanReport &report) {
