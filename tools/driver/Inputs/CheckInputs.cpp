@@ -223,16 +223,16 @@ private:
   void checkPhases() {
     if (inputs.hasPhases())
       return;
-    auto warn = [&](const char *option) {
-      report(Severity::Warning, "ignored-key", {}, "",
-             std::string(option) +
-                 " has no effect on phases outside the step: " + notModelled(),
-             "leave it out");
-    };
     if (options.showPhases)
-      warn("--phases");
+      report(Severity::Warning, "ignored-key", {}, "",
+             "--phases has no effect on phases outside the step: " +
+                 notModelled(),
+             "leave it out");
     if (options.nodeMemoryBytes)
-      warn("--node-memory");
+      report(Severity::Note, "step-alone", {}, "",
+             "the host memory of --node-memory is held against the step "
+             "alone: " +
+                 notModelled());
   }
 
   /// Gradients have the dtype of the parameters where nothing keeps these in
