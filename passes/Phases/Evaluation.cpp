@@ -10,6 +10,7 @@ namespace accel {
 /// What an evaluation holds, in bytes of a rank.
 struct PhaseBuilder::Evaluated {
   int64_t batch = 1;    // sequences
+  int64_t parts = 1;    // of its tokens, whose logits are made one by one
   int64_t forward = 0;  // of a batch, beside what persists
   int64_t gathered = 0; // a batch's logits as they are returned, of all ranks
   int64_t sample = 0;   // a sequence's logits in fp32, as the host has them
@@ -36,37 +37,50 @@ int64_t PhaseBuilder::activationsInEval(int64_t batch, int64_t parts) const {
                : 0;
 }
 
-/// The widest of the model's forward, and of logits that the loss converts to
-/// fp32.
-void PhaseBuilder::eval() {
+int64_t PhaseBuilder::logitsInEval(int64_t batch) const {
   int64_t logits = 0;
   for (const StepCall &call : model.calls)
     logits += model.kinds[call.kind].logitsBytes;
-  const int64_t trained = std::max<int64_t>(1, model.microBatch);
+  return logits / std::max<int64_t>(1, model.microBatch) * batch;
+}
+
+/// The widest of the model's forward, and of logits that the loss converts to
+/// fp32.
+int64_t PhaseBuilder::forwardInEval(int64_t batch, int64_t parts) const {
+  const int64_t item = plan::itemSize(candidate.dtypes.compute);
+  const int64_t logits = logitsInEval(batch);
+  const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
+  // Of 16 bits the loss makes an fp32 copy; of that it takes a log-softmax.
+  const int64_t inLoss = logits + (item < 4 ? wide : 0) + wide;
+  const int64_t returned = candidate.dtypes.outputFloat ? wide : logits;
+  return std::max(
+      weightsInEval(item) + inLoss / parts + (comparesInEval() ? wide : 0),
+      activationsInEval(batch, parts) + (comparesInEval() ? returned : 0));
+}
+
+/// A loss of preferences runs its reference beside the logits.
+bool PhaseBuilder::comparesInEval() const {
+  return candidate.preference.logProbabilities &&
+         candidate.preference.reference != PreferenceStep::Reference::None;
+}
+
+void PhaseBuilder::eval() {
   Evaluated e;
   e.batch = evalBatch();
-  logits = logits / trained * e.batch;
+  const int64_t logits = logitsInEval(e.batch);
   if (logits == 0 || !in.evaluates)
     return;
   const int64_t item = plan::itemSize(candidate.dtypes.compute);
   const int64_t wide = logits / std::max<int64_t>(item, 1) * 4;
   // Where the loss alone is asked for, Trainer tells a fused one to leave out
   // the logits (skip_logits); those of a part are there.
-  const int64_t parts = !in.keptLogits && atLeast(in.transformers, "5.23")
-                            ? std::max<int64_t>(1, candidate.lossChunks)
-                            : 1;
-  // A loss of preferences runs its reference beside the logits.
-  const PreferenceStep &preference = candidate.preference;
-  const bool compares = preference.logProbabilities &&
-                        preference.reference != PreferenceStep::Reference::None;
-  // Of 16 bits the loss makes an fp32 copy; of that it takes a log-softmax.
-  const int64_t inLoss = logits + (item < 4 ? wide : 0) + wide;
-  const int64_t returned = candidate.dtypes.outputFloat ? wide : logits;
-  e.forward =
-      std::max(weightsInEval(item) + inLoss / parts + (compares ? wide : 0),
-               activationsInEval(e.batch, parts) + (compares ? returned : 0));
-  e.gathered = returned * ranks();
+  e.parts = !in.keptLogits && atLeast(in.transformers, "5.23")
+                ? std::max<int64_t>(1, candidate.lossChunks)
+                : 1;
+  e.forward = forwardInEval(e.batch, e.parts);
+  e.gathered = (candidate.dtypes.outputFloat ? wide : logits) * ranks();
   e.sample = wide / e.batch;
+  const int64_t trained = std::max<int64_t>(1, model.microBatch);
   const std::string batch =
       e.batch < in.evalBatch.value_or(trained)
           ? "a batch of all " + std::to_string(e.batch) + " (--eval-samples)"
@@ -78,7 +92,8 @@ void PhaseBuilder::eval() {
   add(PhaseKind::Eval, step.persistentBytes + e.forward, step.hostBytes,
       step.hostBytes,
       batch + " whose loss alone is kept" +
-          (compares ? ", and the reference's logits beside the model's" : "") +
+          (comparesInEval() ? ", and the reference's logits beside the model's"
+                            : "") +
           "; with compute_metrics the logits of all ranks stay on the "
           "device, " +
           in.bytesText(e.gathered) +
@@ -99,15 +114,22 @@ void PhaseBuilder::evalKeeps(const Evaluated &e, const KeptLogits &kept,
   const bool joins = kept.joins && !kept.eachBatch;
   // The last batch's are there under a name of their own while the next
   // one's are computed, and so are all before and after being joined.
-  const int64_t before =
-      (there - 1) * e.gathered + (joins && there > 2 ? e.gathered : 0);
+  auto before = [&](int64_t count) {
+    return count * e.gathered + (joins && count > 1 ? e.gathered : 0);
+  };
+  int64_t during = e.forward + before(there - 1);
+  // Of a process alone the last batch has what is left. Where all stay, no
+  // whole batch runs beside so many.
+  const int64_t left = kept.samples ? *kept.samples - (batches - 1) * ofAll : 0;
+  if (ofAll == e.batch && there == batches && there > 1 && left > 0)
+    during = std::max(e.forward + before(there - 2),
+                      forwardInEval(left, e.parts) + before(there - 1));
   const int64_t all = ofAll == e.batch && kept.samples
                           ? std::min(there * e.batch, *kept.samples)
                           : there * e.batch;
   const int64_t after =
       (joins && there > 1 ? 2 : 1) * all * (e.gathered / e.batch);
-  const int64_t device =
-      step.persistentBytes + std::max(e.forward + before, after);
+  const int64_t device = step.persistentBytes + std::max(during, after);
   const int64_t total =
       kept.samples && !kept.eachBatch ? *kept.samples * e.sample : 0;
   const int64_t host = total * (joins && batches > there ? 2 : 1);

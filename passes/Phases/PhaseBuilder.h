@@ -63,6 +63,8 @@ private:
            std::string why, int64_t serial = 0);
   void move(PhaseKind kind, int64_t storage, int64_t copied);
 
+  void moveCheckpoints(int64_t loaded);
+
   void start();
   void load();
   void loadFsdp(int64_t whole, int64_t kept);
@@ -81,6 +83,9 @@ private:
   struct Evaluated;
   void eval();
   int64_t evalBatch() const;
+  int64_t logitsInEval(int64_t batch) const;
+  int64_t forwardInEval(int64_t batch, int64_t parts) const;
+  bool comparesInEval() const;
   int64_t activationsInEval(int64_t batch, int64_t parts) const;
   void evalKeeps(const Evaluated &e, const KeptLogits &kept,
                  const std::string &batch);
@@ -90,14 +95,18 @@ private:
   // Checkpoints.cpp
   void save();
   void saveState();
+  void saveAdapter();
   void resume();
   void resumeCheckpoint();
+  void resumeShards();
   void resumeFull();
   void resumeDeepspeed();
   void resumeReplicated();
-  void resumeAdapted();
+  void afterBase(JobPhase &resumed) const;
   void mergeAdapted();
   void stop(PhaseKind kind, const char *why);
+  const char *partitionText() const;
+  std::string afterIt(const char *states) const;
   const char *whyNotMerged() const;
   const char *whyNotResumed() const;
   bool savesStates() const;
@@ -105,6 +114,7 @@ private:
   int64_t partition() const;
   int64_t copiedPartition() const;
   int64_t copiedShards() const;
+  int64_t writtenBytes() const;
   int64_t shardOf(int64_t bytes) const;
   int64_t offloaded() const;
   int64_t offloadedBefore() const;
@@ -121,9 +131,11 @@ private:
   int64_t loadedBytes = 0, checkpointBytes = 0, storedBytes = 0;
   int64_t trainedBytes = 0, wholeStateBytes = 0;
   /// Of what the ranks that compute one sample have of them.
-  int64_t ownLoadedBytes = 0, ownStoredBytes = 0, stateBytes = 0;
+  int64_t ownLoadedBytes = 0, ownStoredBytes = 0, ownTrainedBytes = 0;
+  int64_t stateBytes = 0;
   int64_t trainedNumel = 0;
-  int64_t largest = 0, largestStored = 0, largestState = 0;
+  int64_t largest = 0, largestStored = 0, largestTrained = 0;
+  int64_t largestState = 0;
   /// As loaded: the largest weight that an adapter adds to, and the largest
   /// that is quantised.
   int64_t largestAdapted = 0, largestQuantized = 0;
