@@ -165,7 +165,7 @@ void PhaseBuilder::add(PhaseKind kind, int64_t device, int64_t host,
 
 void PhaseBuilder::move(PhaseKind kind, int64_t storage, int64_t copied) {
   for (JobPhase &phase : phases)
-    if (phase.kind == kind && phase.hostBytes > 0) {
+    if (phase.kind == kind && !phase.stops()) {
       phase.storageBytes = storage;
       phase.copiedBytes = model.device == "cuda" ? copied : 0;
     }

@@ -45,6 +45,7 @@ struct JobPhase {
   /// once; bytes between host and device of the rank with most.
   int64_t storageBytes = 0, copiedBytes = 0;
   std::string why;
+  bool stops() const { return hostBytes == 0; } // as `why` says
 };
 
 /// What moves the bytes of phases outside the step, and how long others wait.

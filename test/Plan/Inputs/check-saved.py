@@ -20,7 +20,7 @@ process = states["start"]["host_bytes"]
 for name, found, host, written in [("states", states, 8, 12),
                                    ("only", only, 4, 4)]:
     # Trainer resumes nothing under FSDP from what save_only_model leaves.
-    resumed = process + host * numel if name == "states" else 0
+    resumed = process + host * numel if name == "states" else None
     for phase, expected in (("save", process + host * numel),
                             ("resume", resumed)):
         got = found[phase]["host_bytes"]

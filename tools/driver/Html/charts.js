@@ -207,8 +207,9 @@ function showPhases() {
   section('Phases of the job', table(
       ['phase', '#device', '#host of the node', '#seconds', 'why'],
       plan.phases.map(p => [p.phase + (p.device_fits === false
-          ? ' (does not fit)' : ''), bytes(p.device_bytes),
-          bytes(p.node_host_bytes), p.seconds ? seconds(p.seconds) : '', p.why])));
+          ? ' (does not fit)' : p.device_bytes === null ? ' (stops)' : ''),
+          p.device_bytes === null ? '' : bytes(p.device_bytes),
+          p.device_bytes === null ? '' : bytes(p.node_host_bytes), p.seconds ? seconds(p.seconds) : '', p.why])));
 }
 
 function showDiagnostics() {

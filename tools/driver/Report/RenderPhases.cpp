@@ -87,7 +87,7 @@ std::string verdict(Bound bound) {
 }
 
 std::string lineOf(const JobPhase &phase, const PhaseReport &report) {
-  if (phase.hostBytes == 0)
+  if (phase.stops())
     return std::string("    ") + toString(phase.kind) + "\n                " +
            phase.why + "\n";
   std::string line =
@@ -144,19 +144,21 @@ Json phasesJson(const PhaseReport &report) {
   };
   double starts = 0;
   for (const JobPhase &phase : report.phases) {
+    // Of one that stops there is nothing to count or to judge.
+    auto figure = [&](Json value) { return phase.stops() ? Json() : value; };
     const double seconds = phaseSeconds(phase, report.rates);
     phases.push_back(
         {{"phase", toString(phase.kind)},
-         {"device_bytes", phase.deviceBytes},
-         {"host_bytes", phase.hostBytes},
-         {"node_host_bytes", phase.nodeHostBytes},
-         {"serial_bytes", phase.serialBytes},
-         {"storage_bytes", phase.storageBytes},
-         {"copied_bytes", phase.copiedBytes},
+         {"device_bytes", figure(phase.deviceBytes)},
+         {"host_bytes", figure(phase.hostBytes)},
+         {"node_host_bytes", figure(phase.nodeHostBytes)},
+         {"serial_bytes", figure(phase.serialBytes)},
+         {"storage_bytes", figure(phase.storageBytes)},
+         {"copied_bytes", figure(phase.copiedBytes)},
          {"starts_s", starts},
-         {"seconds", seconds},
-         {"device_fits", fits(phase.deviceBytes, report.deviceBytes)},
-         {"node_fits", fits(phase.nodeHostBytes, report.nodeBytes)},
+         {"seconds", figure(seconds)},
+         {"device_fits", figure(fits(phase.deviceBytes, report.deviceBytes))},
+         {"node_fits", figure(fits(phase.nodeHostBytes, report.nodeBytes))},
          {"why", phase.why}});
     starts += seconds;
   }
@@ -195,14 +197,16 @@ std::optional<PhaseReport> readPhases(const Json &root) {
   for (const Json &from : *phases) {
     JobPhase phase;
     std::string name;
-    const bool whole = read(from, "phase", name) &&
-                       read(from, "device_bytes", phase.deviceBytes) &&
-                       read(from, "host_bytes", phase.hostBytes) &&
-                       read(from, "node_host_bytes", phase.nodeHostBytes) &&
-                       read(from, "serial_bytes", phase.serialBytes) &&
-                       read(from, "storage_bytes", phase.storageBytes) &&
-                       read(from, "copied_bytes", phase.copiedBytes) &&
-                       read(from, "why", phase.why);
+    const Json *device = at(from, "device_bytes");
+    const bool stops = device && device->is_null();
+    const bool whole =
+        read(from, "phase", name) && read(from, "why", phase.why) &&
+        (stops || (read(from, "device_bytes", phase.deviceBytes) &&
+                   read(from, "host_bytes", phase.hostBytes) &&
+                   read(from, "node_host_bytes", phase.nodeHostBytes) &&
+                   read(from, "serial_bytes", phase.serialBytes) &&
+                   read(from, "storage_bytes", phase.storageBytes) &&
+                   read(from, "copied_bytes", phase.copiedBytes)));
     const std::optional<PhaseKind> kind = phaseNamed(name);
     if (!whole || !kind)
       return std::nullopt;
