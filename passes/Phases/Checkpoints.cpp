@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Phases/PhaseBuilder.h"
 
+#include "runtime/plan/Optimizers.h"
+
 namespace accel {
 
 /// Without checkpoints a script saves its model at the end; save_model of
@@ -20,32 +22,29 @@ void PhaseBuilder::save() {
 
 void PhaseBuilder::saveState() {
   const int64_t persistent = step.persistentBytes;
-  if (adapted) {
-    // save_pretrained of a PeftModel writes the adapter alone.
-    const bool gathers = fsdp() && in.saved == SavedState::Full;
-    return add(PhaseKind::Save, persistent + (gathers ? largestUnit : 0),
-               (gathers ? storedBytes : trainedBytes) + step.hostBytes,
-               step.hostBytes,
-               gathers ? "the whole model is gathered unit by unit to rank "
-                         "0's host memory, and the adapter is written"
-                       : "the adapter is written",
-               gathers ? storedBytes : trainedBytes);
-  }
+  const bool states = savedStates() > 0;
   if (in.saved == SavedState::Sharded)
     return add(PhaseKind::Save, persistent, step.hostBytes + copiedShards(),
                step.hostBytes + copiedShards(),
-               "each rank writes its own shards of the model, and after them "
-               "the optimizer's, copied to host memory");
-  if (fsdp())
+               std::string("each rank writes its own shards of ") +
+                   (adapted ? "the adapter" : "the model") +
+                   (states ? ", and after them the optimizer's" : "") +
+                   ", copied to host memory");
+  if (fsdp()) {
+    // save_model of Trainer gathers the base too, and writes the adapter of it.
+    const bool many = !adapted || states;
     return add(
         PhaseKind::Save, persistent + largestPiece(),
         std::max(storedBytes, savedStates()) + step.hostBytes, step.hostBytes,
-        std::string("parameters") +
-            (savesStates() ? ", and after them the optimizer's states, are"
-                           : " are") +
-            " gathered piece by piece to rank 0's host memory "
-            "(rank0_only, offload_to_cpu)",
+        std::string(adapted ? "the whole model" : "parameters") +
+            afterIt(" the optimizer's states,") + (many ? " are" : " is") +
+            " gathered piece by piece to rank 0's host memory" +
+            (adapted ? "; of the model the adapter alone is written"
+                     : " (rank0_only, offload_to_cpu)"),
         storedBytes + savedStates());
+  }
+  if (adapted)
+    return saveAdapter();
   if (deepspeed() && candidate.zeroStage == 3) {
     const int64_t half =
         storedBytes /
@@ -70,17 +69,40 @@ void PhaseBuilder::saveState() {
                std::max(file, copiedPartition()) + step.hostBytes,
                copiedPartition() + step.hostBytes,
                std::string("rank 0 writes the model file by file") +
-                   (savesStates() ? ", and each rank its own partition of "
-                                    "fp32 weights and states"
-                                  : ""),
+                   (savesStates()
+                        ? std::string(", and each rank ") + partitionText()
+                        : ""),
                storedBytes);
   // torch.save copies one storage at a time.
   add(PhaseKind::Save, persistent,
-      std::max(file, savesStates() ? largestState : 0) + step.hostBytes,
+      std::max(file, states ? largestState : 0) + step.hostBytes,
       step.hostBytes,
       std::string("rank 0 writes the model file by file") +
-          (savesStates() ? ", and the optimizer's states one by one" : ""),
+          (states ? ", and the optimizer's states one by one" : ""),
       storedBytes + savedStates());
+}
+
+/// save_pretrained of a PeftModel writes the adapter alone; the states are
+/// saved as those of a whole model.
+void PhaseBuilder::saveAdapter() {
+  std::string why = "the adapter is written";
+  if (deepspeed() && savesStates())
+    why += std::string(", and each rank writes ") + partitionText();
+  else if (savedStates() > 0)
+    why += ", and after it the optimizer's states one by one";
+  const int64_t own = deepspeed() ? copiedPartition() : 0;
+  const int64_t one = savedStates() > 0 ? largestState : 0;
+  add(PhaseKind::Save, step.persistentBytes,
+      std::max(trainedBytes, deepspeed() ? own : one) + step.hostBytes,
+      own + step.hostBytes, std::move(why),
+      trainedBytes + (deepspeed() ? 0 : savedStates()));
+}
+
+/// Of ZeRO the fp32 weights are the optimizer's, which may have no more.
+const char *PhaseBuilder::partitionText() const {
+  return candidate.update->states.empty()
+             ? "its own partition of fp32 weights"
+             : "its own partition of fp32 weights and states";
 }
 
 /// A stage 3 that gathers no weights saves all that its engine has, whatever
@@ -107,12 +129,30 @@ int64_t PhaseBuilder::copiedPartition() const {
 
 /// The model's shards are gone before the optimizer's are made (save_fsdp_model
 /// and save_fsdp_optimizer have a state dict each, and so do those that load).
-/// FSDP2's are there already where it offloads, and FSDP1 makes new ones.
+/// FSDP2's are there already where it offloads, and FSDP1 makes new ones, of a
+/// base too: PEFT picks the adapter out of the whole state dict.
 int64_t PhaseBuilder::copiedShards() const {
   return candidate.executor == FrameworkKind::Fsdp2 &&
                  candidate.offloadParameters
              ? 0
-             : std::max(shardOf(ownStoredBytes), partition());
+             : std::max(
+                   shardOf(adapted && candidate.executor == FrameworkKind::Fsdp2
+                               ? ownTrainedBytes
+                               : ownStoredBytes),
+                   partition());
+}
+
+/// What comes after the model or the adapter, where there are states.
+std::string PhaseBuilder::afterIt(const char *states) const {
+  return savedStates() == 0
+             ? ""
+             : std::string(adapted ? ", and after it" : ", and after them") +
+                   states;
+}
+
+/// Of a whole model, what a checkpoint has: an adapter's leaves out the base.
+int64_t PhaseBuilder::writtenBytes() const {
+  return adapted ? trainedBytes : storedBytes;
 }
 
 int64_t PhaseBuilder::shardOf(int64_t bytes) const {
@@ -172,32 +212,46 @@ void PhaseBuilder::resume() {
 void PhaseBuilder::resumeCheckpoint() {
   if (const char *why = whyNotResumed())
     return stop(PhaseKind::Resume, why);
-  if (adapted)
-    return resumeAdapted();
   if (in.saved == SavedState::Sharded)
-    return add(PhaseKind::Resume, step.persistentBytes,
-               offloaded() + copiedShards(), offloaded() + copiedShards(),
-               "each rank reads its own shards of the model, and after them "
-               "the optimizer's, into host memory");
-  if (fsdp())
-    return resumeFull();
-  if (deepspeed())
-    return resumeDeepspeed();
-  resumeReplicated();
+    resumeShards();
+  else if (fsdp())
+    resumeFull();
+  else if (deepspeed())
+    resumeDeepspeed();
+  else
+    resumeReplicated();
+  if (adapted)
+    afterBase(phases.back());
+}
+
+void PhaseBuilder::resumeShards() {
+  const int64_t host = offloaded() + copiedShards();
+  add(PhaseKind::Resume, step.persistentBytes, host, host,
+      std::string("each rank reads its own shards of ") +
+          (adapted ? "the adapter" : "the model") +
+          (savedStates() > 0 ? ", and after them the optimizer's," : "") +
+          " into host memory");
 }
 
 /// load_fsdp_model and load_fsdp_optimizer: each rank of FSDP1 reads the model,
 /// rank 0 alone does under FSDP2 and the optimizer's states. All wait between
-/// them.
+/// them. FSDP2 sends of a model with an adapter what is trained.
 void PhaseBuilder::resumeFull() {
   const bool each = candidate.executor == FrameworkKind::Fsdp1;
-  const int64_t read = storedBytes + offloadedBefore();
-  add(PhaseKind::Resume, step.persistentBytes + largestPiece(),
+  const bool states = savedStates() > 0;
+  const int64_t read = writtenBytes() + offloadedBefore();
+  const std::string what = adapted ? "the adapter" : "the whole model";
+  const int64_t piece = adapted && !each ? largestTrained : largestPiece();
+  add(PhaseKind::Resume, step.persistentBytes + piece,
       std::max(read, savedStates() + offloaded()), offloaded(),
-      each ? "each rank reads the whole model into host memory, and rank 0 "
-             "after it the optimizer's states, which it sends piece by piece"
-           : "rank 0 reads the parameters, and after them the optimizer's "
-             "states, and sends them piece by piece");
+      each ? "each rank reads " + what + " into host memory" +
+                 (states ? ", and rank 0 after it the optimizer's states, "
+                           "which it sends piece by piece"
+                         : "")
+           : std::string("rank 0 reads ") +
+                 (adapted ? "the adapter" : "the parameters") +
+                 afterIt(" the optimizer's states,") +
+                 " and sends them piece by piece");
   if (each)
     phases.back().nodeHostBytes =
         std::max(phases.back().nodeHostBytes,
@@ -210,13 +264,14 @@ void PhaseBuilder::resumeFull() {
 void PhaseBuilder::resumeDeepspeed() {
   const bool whole = candidate.zeroStage < 3;
   const int64_t host =
-      offloaded() + std::max(whole ? storedBytes : 0, partition());
+      offloaded() + std::max(whole ? writtenBytes() : 0, partition());
+  const std::string part = partitionText();
   add(PhaseKind::Resume, step.persistentBytes, host, host,
-      std::string(whole ? "each rank reads the whole module, and after it its "
-                          "own partition of fp32 weights and states, into host "
-                          "memory"
-                        : "each rank reads its own partition of fp32 weights "
-                          "and states into host memory") +
+      "each rank reads " +
+          (!whole    ? part
+           : adapted ? "the adapter, and after it " + part + ","
+                     : "the whole module, and after it " + part + ",") +
+          " into host memory" +
           (offloaded() > 0 ? ", beside what is offloaded" : ""));
 }
 
@@ -224,43 +279,38 @@ void PhaseBuilder::resumeDeepspeed() {
 /// model, where there are several processes. Trainer maps it on the host
 /// (_load_from_checkpoint), and so does load_state in one process. After that
 /// the states are read, which a new optimizer has none of, and
-/// Optimizer.load_state_dict keeps the tensors that it is given.
+/// Optimizer.load_state_dict keeps the tensors that it is given. An adapter is
+/// read onto the device however many processes there are (load_adapter of
+/// peft/peft_model.py), by Trainer before the model is prepared.
 void PhaseBuilder::resumeReplicated() {
   const bool onDevice = ranks() > 1;
-  const bool beside = onDevice && !in.byTrainer;
+  const bool beside = adapted || (onDevice && !in.byTrainer);
+  const bool states = savedStates() > 0;
   const int64_t weights =
-      step.persistentBytes - statesOnDevice() + (beside ? storedBytes : 0);
+      step.persistentBytes - statesOnDevice() + (beside ? writtenBytes() : 0);
   const int64_t host = offloadedBefore() + (onDevice ? 0 : savedStates());
-  std::string why = beside ? "the weights are read onto the device beside the "
-                             "model's"
-                           : "the weights are read from a mapped file";
-  if (savesStates())
-    why += onDevice ? ", and after them the optimizer's states, which stay on "
-                      "the device"
-                    : ", and after them the optimizer's states into host "
-                      "memory";
+  std::string why = adapted  ? "the adapter's file is read onto the device"
+                    : beside ? "the weights are read onto the device beside "
+                               "the model's"
+                             : "the weights are read from a mapped file";
+  why += afterIt(onDevice ? " the optimizer's states, which stay on the device"
+                          : " the optimizer's states into host memory");
   add(PhaseKind::Resume,
-      savesStates() ? std::max(step.persistentBytes, weights) : weights, host,
-      host, std::move(why));
+      states ? std::max(step.persistentBytes, weights) : weights, host, host,
+      std::move(why));
 }
 
-/// The base and the wrapper take what they took at first; the adapter's file,
-/// and after it its states, are read beside them.
-void PhaseBuilder::resumeAdapted() {
+/// The base and the wrapper take what they took at first, before a checkpoint
+/// of the adapter is read.
+void PhaseBuilder::afterBase(JobPhase &resumed) const {
   const auto load =
       std::find_if(phases.begin(), phases.end(), [](const JobPhase &phase) {
         return phase.kind == PhaseKind::Load;
       });
-  JobPhase resumed = *load;
-  const int64_t read = base() + offloaded() + trainedBytes + savedStates();
-  resumed.kind = PhaseKind::Resume;
-  resumed.deviceBytes = std::max(
-      load->deviceBytes, step.persistentBytes + trainedBytes + in.contextBytes);
-  resumed.hostBytes = std::max(load->hostBytes, read);
-  resumed.nodeHostBytes = std::max(
-      load->nodeHostBytes, read * std::max<int64_t>(1, in.ranksPerNode));
-  resumed.why = "the base is loaded as before, and the adapter's file";
-  phases.push_back(std::move(resumed));
+  resumed.deviceBytes = std::max(load->deviceBytes, resumed.deviceBytes);
+  resumed.hostBytes = std::max(load->hostBytes, resumed.hostBytes);
+  resumed.nodeHostBytes = std::max(load->nodeHostBytes, resumed.nodeHostBytes);
+  resumed.why = "the base is loaded as before; then " + resumed.why;
 }
 
 /// LoraModel._check_merge_allowed and AwqLoraLinear, which has no merge

@@ -28,30 +28,40 @@ std::vector<JobPhase> PhaseBuilder::run() {
   start();
   load();
   // Ranks of a node share the file cache.
-  move(PhaseKind::Load, checkpointBytes,
-       fsdp() && !in.rankZeroLoads && !split ? shardBytes() : ownLoadedBytes);
+  const int64_t loaded =
+      fsdp() && !in.rankZeroLoads && !split ? shardBytes() : ownLoadedBytes;
+  move(PhaseKind::Load, checkpointBytes, loaded);
   steps();
   eval();
   save();
   resume();
-  if (adapted) {
-    const bool gathers = fsdp() && in.saved == SavedState::Full;
-    move(PhaseKind::Save, trainedBytes, gathers ? storedBytes : trainedBytes);
-    move(PhaseKind::Resume, checkpointBytes + trainedBytes, loadedBytes);
-    if (!whyNotMerged())
-      move(PhaseKind::Merge, checkpointBytes + loadedBytes, 0);
-    return std::move(phases);
-  }
-  const bool own =
-      in.saved == SavedState::Sharded || (deepspeed() && !in.gathers16Bit);
-  const int64_t all = storedBytes + savedStates();
-  const int64_t part =
-      (ownStoredBytes + (in.savesStates ? stateBytes : 0)) / shards();
-  for (PhaseKind kind : {PhaseKind::Save, PhaseKind::Resume})
-    move(kind, own ? part * std::max<int64_t>(1, in.ranksPerNode) : all,
-         own ? part : all);
-  move(PhaseKind::Merge, 2 * storedBytes, 0);
+  moveCheckpoints(loaded);
   return std::move(phases);
+}
+
+/// A checkpoint's bytes, its states' among them; `loaded` are copied of a base.
+void PhaseBuilder::moveCheckpoints(int64_t loaded) {
+  const bool own = in.saved == SavedState::Sharded ||
+                   (deepspeed() && !in.gathers16Bit && !adapted);
+  const int64_t part = ((adapted ? ownTrainedBytes : ownStoredBytes) +
+                        (in.savesStates ? stateBytes : 0)) /
+                       shards();
+  const int64_t stored = own ? part * std::max<int64_t>(1, in.ranksPerNode)
+                             : writtenBytes() + savedStates();
+  // ZeRO's ranks have the adapter each, and their own partitions.
+  const int64_t copied = own                      ? part
+                         : adapted && deepspeed() ? trainedBytes + partition()
+                                                  : stored;
+  if (!adapted) {
+    move(PhaseKind::Save, stored, copied);
+    move(PhaseKind::Resume, stored, copied);
+    return move(PhaseKind::Merge, 2 * storedBytes, 0);
+  }
+  const bool gathers = fsdp() && in.saved == SavedState::Full;
+  move(PhaseKind::Save, stored, gathers ? storedBytes + savedStates() : copied);
+  move(PhaseKind::Resume, checkpointBytes + stored, loaded + copied);
+  if (!whyNotMerged())
+    move(PhaseKind::Merge, checkpointBytes + loadedBytes, 0);
 }
 
 int64_t PhaseBuilder::base() const {
@@ -109,6 +119,8 @@ void PhaseBuilder::measure() {
     if (!parameter.trainable)
       continue;
     trainedBytes += parts * stored;
+    ownTrainedBytes += stored;
+    largestTrained = std::max(largestTrained, parts * stored);
     if (turnsWide && plan::itemSize(dtypes.storage(parameter)) >
                          plan::itemSize(parameter.dtype))
       upcastBytes += stored;
@@ -346,9 +358,11 @@ void PhaseBuilder::steps() {
   const int64_t less =
       first ? std::max<int64_t>(0, step.peakBytes - first->peakBytes) : 0;
   add(PhaseKind::FirstStep, device - less, step.hostBytes, step.hostBytes,
-      deepspeed() ? "the optimizer's states are there from initialize on"
-                  : "the optimizer's states appear at the first update, beside "
-                    "all gradients");
+      candidate.update->states.empty() ? "the optimizer keeps no states"
+      : deepspeed()
+          ? "the optimizer's states are there from initialize on"
+          : "the optimizer's states appear at the first update, beside "
+            "all gradients");
   add(PhaseKind::Step, device, step.hostBytes, step.hostBytes,
       "at its peak: " + step.peakWhere);
 }

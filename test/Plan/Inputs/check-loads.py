@@ -109,6 +109,30 @@ check("save_strategy no", names[-1], "save")
 
 lora = phases("full", "--lora-r=8")
 check("resume of LoRA", lora["resume"][1:], lora["load"][1:])
+
+# An adapter in fp32 and its two states. Of one process the states are read onto
+# the host, of several onto the device, and PEFT reads the adapter there before
+# either. A rank has its shards of both; the whole state is sent by tensors.
+widths = [(2 * hidden, 2), (hidden + keys, 2), (hidden + inner, 3)]
+trained = 512 * layers * sum(width * times for width, times in widths)
+adapter = 4 * trained
+large = ("--lora-r=512", "--optim=adamw_torch")
+for config in ("one", "ddp", "sharded"):
+    lora = phases(config, *large)
+    check("resume of an adapter, " + config, lora["resume"],
+          (lora["save"][0], *lora["load"][1:]))
+check("save of an adapter's shards", lora["save"][1:], (adapter, 2 * adapter))
+lora = phases("full", *large)
+check("resume of a whole adapter", lora["resume"][0],
+      lora["save"][0] - 2 * embedding + 4 * 512 * inner)
+for config, bytes_of, copied in (("one", 12, 12), ("ddp", 12, 12),
+                                 ("sharded", 12, 6), ("zero2", 14, 3.5)):
+    found = {p["phase"]: p for p in report(config, *large)}
+    check("an adapter's checkpoint, " + config,
+          (found["save"]["storage_bytes"],
+           found["resume"]["storage_bytes"] - found["load"]["storage_bytes"],
+           found["resume"]["copied_bytes"] - found["load"]["copied_bytes"]),
+          (bytes_of * trained, bytes_of * trained, copied * trained))
 merged = report("full", "--lora-r=8")[-1]
 check("merge", merged["node_host_bytes"], merged["host_bytes"])
 # Beside the base a weight of its layers, and the adapter, not the embedding.
