@@ -27,6 +27,10 @@ std::string packedIn(const plan::Quantization &values) {
              : plan::toString(values.storageDtype());
 }
 
+bool isFloating(plan::DType dtype) {
+  return dtype != plan::DType::U8 && dtype != plan::DType::I32;
+}
+
 constexpr const char *otherFormats =
     "use DDP, or a 4-bit format of bitsandbytes";
 
@@ -83,28 +87,57 @@ std::optional<QuantizedRefusal> refusalOfFsdp2(const QuantizationConfig &config,
   return std::nullopt;
 }
 
+/// The dtype of what is not packed; nothing: unknown.
+std::optional<plan::DType> dtypeOfOthers(const QuantizationConfig &config,
+                                         const QuantizedUse &use) {
+  if (widensOthers(config))
+    return plan::DType::F32;
+  return use.loaded;
+}
+
+/// How the flat parameters of FSDP1 get one dtype.
+std::string hintOfFsdp1(const QuantizationConfig &config,
+                        const QuantizedUse &use) {
+  if (!plan::isFourBit(config.values.format))
+    return std::string(otherFormats) + " with a storage dtype";
+  const bool turned = widensOthers(config);
+  const std::string dtype = turned ? "float32" : "the model's dtype";
+  const std::optional<plan::DType> others = dtypeOfOthers(config, use);
+  const plan::DType storage = config.values.storageDtype();
+  const std::string unturned =
+      turned && isFloating(storage) && use.loaded.value_or(storage) == storage
+          ? "leave prepare_model_for_kbit_training out, or "
+          : "";
+  if (config.prequantized)
+    return unturned +
+           (unturned.empty() ? "the checkpoint was packed so: " : "") +
+           "quantise its 16-bit original as it is loaded, with "
+           "bnb_4bit_quant_storage in " +
+           (turned ? dtype : "its dtype") + ", or use DDP";
+  return unturned + "set bnb_4bit_quant_storage to " + dtype +
+         (others
+              ? " (--quantize " + nameOf(config) + (turned ? ",prepared" : "") +
+                    ",storage=" + plan::toString(*others) + ")"
+              : "");
+}
+
 std::optional<QuantizedRefusal> refusalOfFsdp1(const QuantizationConfig &config,
                                                const QuantizedUse &use) {
   const plan::DType storage = config.values.storageDtype();
-  const bool wide = storage != plan::DType::U8 && storage != plan::DType::I32;
-  if (use.loaded ? storage == *use.loaded : wide)
+  const std::optional<plan::DType> others = dtypeOfOthers(config, use);
+  if (others ? storage == *others : isFloating(storage))
     return std::nullopt;
-  const std::string name = nameOf(config);
-  const std::string others =
-      use.loaded ? plan::toString(*use.loaded) : "floating point";
+  const std::string packed =
+      nameOf(config) + " weights are packed in " + packedIn(config.values);
+  const std::string dtype = others ? plan::toString(*others) : "floating point";
   return QuantizedRefusal{
-      name + " weights are packed in " + packedIn(config.values) +
-          ", and the others are " + others +
+      packed +
+          (widensOthers(config)
+               ? ", and prepare_model_for_kbit_training turns the others into "
+               : ", and the others are ") +
+          dtype +
           "; FSDP1 stops with \"Must flatten tensors with uniform dtype\"",
-      !plan::isFourBit(config.values.format)
-          ? std::string(otherFormats) + " with a storage dtype"
-      : config.prequantized
-          ? "the checkpoint was packed so: quantise its 16-bit original as it "
-            "is loaded, with bnb_4bit_quant_storage in its dtype, or use DDP"
-          : "set bnb_4bit_quant_storage to the model's dtype" +
-                (use.loaded
-                     ? " (--quantize " + name + ",storage=" + others + ")"
-                     : "")};
+      hintOfFsdp1(config, use)};
 }
 
 /// transformers' class of the configuration.
@@ -125,8 +158,9 @@ const char *classOf(plan::WeightFormat format) {
 }
 
 /// What is asked for and the checkpoint has not; "" where it has all.
-std::string differenceOf(const plan::Quantization &asked,
-                         const plan::Quantization &has) {
+std::string differenceOf(const QuantizationConfig &base,
+                         const QuantizationConfig &ofModel) {
+  const plan::Quantization &asked = base.values, &has = ofModel.values;
   const plan::Quantization usual;
   auto name = [](plan::WeightFormat format) {
     return std::string(plan::describe(format).name);
@@ -137,6 +171,11 @@ std::string differenceOf(const plan::Quantization &asked,
     return "packed in " + packedIn(has) + ", not " + packedIn(asked);
   if (asked.doubleQuant && !has.doubleQuant)
     return "without double quantisation";
+  // bnb_4bit_compute_dtype is float32 where nothing says it.
+  const plan::DType computes = ofModel.compute.value_or(plan::DType::F32);
+  if (base.compute && *base.compute != computes)
+    return std::string("computed in ") + plan::toString(computes) + ", not " +
+           plan::toString(*base.compute);
   if (asked.bits && has.bits && asked.bits != has.bits)
     return "in " + std::to_string(has.bits) + " bits, not " +
            std::to_string(asked.bits);
@@ -165,8 +204,7 @@ bool keepCheckpoints(QuantizationConfig &base, QuantizationConfig ofModel,
         "leave it out, or take a checkpoint that is not quantised", file));
     return false;
   }
-  if (const std::string other = differenceOf(base.values, ofModel.values);
-      !other.empty())
+  if (const std::string other = differenceOf(base, ofModel); !other.empty())
     engine.report(diagnosticAt(
         base.at, base.key, Severity::Warning, "checkpoint-quantization",
         "the checkpoint is quantised already: its weights stay as its "
@@ -180,6 +218,18 @@ bool keepCheckpoints(QuantizationConfig &base, QuantizationConfig ofModel,
 }
 
 } // namespace
+
+bool widensOthers(const QuantizationConfig &config) {
+  return config.preparedForTraining &&
+         config.values.format != plan::WeightFormat::Gptq;
+}
+
+Upcast upcastBeside(const JobConfig &job) {
+  const Upcast upcast = job.precision.value.upcast;
+  const bool params4bit =
+      job.quantization && plan::isFourBit(job.quantization->values.format);
+  return upcast == Upcast::Trainable && params4bit ? Upcast::None : upcast;
+}
 
 bool settleQuantization(JobConfig &job,
                         std::optional<QuantizationConfig> ofModel,

@@ -26,6 +26,14 @@ bool settleQuantization(JobConfig &job,
                         std::optional<QuantizationConfig> ofModel,
                         const std::string &file, DiagnosticEngine &engine);
 
+/// prepare_model_for_kbit_training (peft/utils/other.py) was called, and turns
+/// what is not packed into fp32, as it does beside all formats but GPTQ.
+bool widensOthers(const QuantizationConfig &config);
+
+/// What Accelerate turns into fp32 of the job: under FSDP2 nothing beside a
+/// Params4bit (fsdp2_prepare_model).
+Upcast upcastBeside(const JobConfig &job);
+
 /// How a job trains an adapter on a quantised base, as far as one is refused.
 struct QuantizedUse {
   Strategy strategy = Strategy::Other;

@@ -7,6 +7,7 @@
 
 #include "dialects/Sharding/Sharding.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Job/QuantizedRefusals.h"
 #include "passes/Frameworks/JobFramework.h"
 #include "passes/Pipeline/JobAttr.h"
 #include "passes/Pipeline/ParamRules.h"
@@ -292,11 +293,8 @@ private:
     if (job.quantization && job.transformersTrainer.value &&
         framework.kind() == FrameworkKind::Fsdp1)
       policy.param = policy.reduce = job.quantization->values.storageDtype();
-    // Not beside a Params4bit (fsdp2_prepare_model).
-    if (policy.upcast == Upcast::Trainable && job.quantization &&
-        framework.kind() == FrameworkKind::Fsdp2 &&
-        plan::isFourBit(job.quantization->values.format))
-      policy.upcast = Upcast::None;
+    if (framework.kind() == FrameworkKind::Fsdp2)
+      policy.upcast = upcastBeside(job);
     SmallVector<NamedAttribute> value;
     if (framework.eager() || (policy.autocast && !policy.param)) {
       flag(value, "autocast", policy.autocast);

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/FrozenParts.h"
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/Lint/Subject.h"
 #include "runtime/plan/UpdateLayout.h"
 
@@ -163,7 +164,9 @@ private:
 
 bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
   plan::DType loaded = inputs.loadedDtype();
-  if (!inputs.adapter || plan::itemSize(loaded) >= 4)
+  const auto &base = inputs.job.quantization;
+  if (!inputs.adapter || plan::itemSize(loaded) >= 4 ||
+      (base && widensOthers(*base)))
     return true;
   const AccelerateConfig &accelerate = inputs.job.accelerate;
   const std::string both =
@@ -183,12 +186,11 @@ bool checkAdapterDtypes(const PlanInputs &inputs, DiagnosticEngine &engine) {
                   "fsdp_config.fsdp_version",
                   "FSDP1 stops with \"Must flatten tensors with uniform "
                   "dtype\"",
-                  inputs.job.quantization
-                      ? "wrap with PEFT's fsdp_auto_wrap_policy, as "
-                        "transformers' Trainer does (--trainer-script)"
-                      : "use fsdp_version: 2, wrap with PEFT's "
-                        "fsdp_auto_wrap_policy, as transformers' Trainer does "
-                        "(--trainer-script), or load the model in float32");
+                  base ? "wrap with PEFT's fsdp_auto_wrap_policy, as "
+                         "transformers' Trainer does (--trainer-script)"
+                       : "use fsdp_version: 2, wrap with PEFT's "
+                         "fsdp_auto_wrap_policy, as transformers' Trainer does "
+                         "(--trainer-script), or load the model in float32");
   bool others = !inputs.adapter->modulesToSave.empty() ||
                 inputs.adapter->bias != AdapterConfig::Bias::None;
   if (inputs.executor == FrameworkKind::Fsdp2 && plain && others)
