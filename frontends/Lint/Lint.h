@@ -49,6 +49,16 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
 void lintGraphGradients(const std::string &path, const JobConfig &job,
                         DiagnosticEngine &engine);
 
+/// torch's GradScaler unscales no gradients in fp16 (torch/amp/grad_scaler.py),
+/// and gets those of parameters in the dtype in which the model is loaded: from
+/// DDP and one process, and from FSDP2 where Accelerate turns nothing into
+/// fp32. FSDP1's scaler takes them.
+bool scalesLoadedDtype(const JobConfig &job);
+
+/// Notes that the weights of such a job are fp16.
+void lintHalfGradients(const std::string &path, const LoadedConfig &loaded,
+                       const LintOptions &options, DiagnosticEngine &engine);
+
 /// Reports an attention of the script that FSDP2's context parallelism does not
 /// run with (Trainer._prepare_context_parallel_inputs).
 void lintContextAttention(const JobConfig &job, DiagnosticEngine &engine);

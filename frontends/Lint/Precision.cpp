@@ -6,6 +6,9 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Diagnostics/Regex.h"
+#include "frontends/HuggingFace/HubCache.h"
+#include "frontends/Job/QuantizedRefusals.h"
+#include "frontends/Lint/Lint.h"
 #include "frontends/Lint/UnitProblem.h"
 
 #include <cmath>
@@ -131,28 +134,10 @@ void checkFp8Device(const Subject &subject) {
                    "write bf16, or take another target");
 }
 
-/// torch's GradScaler unscales no gradients in fp16 (torch/amp/grad_scaler.py).
-void noteHalfGradients(const Subject &subject) {
-  const bool asLoaded =
-      subject.isType(DistributedType::No) ||
-      (subject.isType(DistributedType::MultiGpu) && !subject.isFsdp());
-  if (!asLoaded || !subject.tree || subject.tree->parameters.empty() ||
-      *subject.config->mixedPrecision != MixedPrecision::Fp16 ||
-      subject.tree->parameters.front().dtype != plan::DType::F16)
-    return;
-  subject.report(
-      Severity::Note, "fp16-gradients", subject.top("mixed_precision"),
-      "the model's weights are f16 when it is loaded in its own dtype: where "
-      "they are trained themselves, not an adapter, training stops with "
-      "\"Attempting to unscale FP16 gradients.\"",
-      "load it with dtype=torch.float32, or write bf16");
-}
-
 } // namespace
 
 void checkPrecision(const Subject &subject) {
   checkFp8Device(subject);
-  noteHalfGradients(subject);
   if (!subject.isFsdp())
     return;
   noteReduction(subject);
@@ -162,4 +147,47 @@ void checkPrecision(const Subject &subject) {
   checkFrozen(subject);
 }
 
+std::optional<plan::DType> checkpointDtype(const std::string &model) {
+  DiagnosticEngine silent;
+  const auto tree = huggingface::moduleTreeNamed(model, {}, silent);
+  if (!tree || tree->parameters.empty())
+    return std::nullopt;
+  return tree->parameters.front().dtype;
+}
+
 } // namespace accel::lint
+
+namespace accel {
+
+bool scalesLoadedDtype(const JobConfig &job) {
+  const Strategy strategy = *job.accelerate.strategy;
+  return job.precision.value.lossScaling &&
+         (strategy == Strategy::Single || strategy == Strategy::Ddp ||
+          (strategy == Strategy::Fsdp2 && upcastBeside(job) == Upcast::None));
+}
+
+void lintHalfGradients(const std::string &path, const LoadedConfig &loaded,
+                       const LintOptions &options, DiagnosticEngine &engine) {
+  if (!loaded.job || loaded.job->isJob || loaded.job->script.adapter ||
+      !scalesLoadedDtype(*loaded.job))
+    return;
+  const JobConfig &job = *loaded.job;
+  const std::string model = options.model.empty() ? *job.model : options.model;
+  std::optional<plan::DType> dtype = *job.loadDtype;
+  const bool said = dtype.has_value();
+  if (!said && !model.empty() && !model.ends_with(".pt2"))
+    dtype = lint::checkpointDtype(model);
+  if (dtype != plan::DType::F16)
+    return;
+  const Setting<MixedPrecision> &mixed = job.accelerate.mixedPrecision;
+  engine.report(diagnosticAt(
+      mixed.at, mixed.key, Severity::Note, "fp16-gradients",
+      std::string("the model's weights are f16 ") +
+          (said ? "as the script loads it"
+                : "when it is loaded in its own dtype") +
+          ": where they are trained themselves, not an adapter, training stops "
+          "with \"Attempting to unscale FP16 gradients.\"",
+      "load it with dtype=torch.float32, or write bf16", path));
+}
+
+} // namespace accel

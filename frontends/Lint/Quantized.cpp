@@ -10,6 +10,7 @@
 #include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/Lint/Lint.h"
+#include "frontends/Lint/Subject.h"
 
 namespace accel {
 
@@ -28,14 +29,6 @@ bool isKnown(const std::string &model) {
   return !model.empty() && !model.ends_with(".pt2") &&
          (!huggingface::modelFolder(model).empty() ||
           huggingface::publishedModel(model));
-}
-
-std::optional<plan::DType> checkpointDtype(const std::string &model) {
-  DiagnosticEngine silent;
-  const auto tree = huggingface::moduleTreeNamed(model, {}, silent);
-  if (!tree || tree->parameters.empty())
-    return std::nullopt;
-  return tree->parameters.front().dtype;
 }
 
 } // namespace
@@ -66,7 +59,7 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
   if (job.isJob || accelerate.assumed.fsdpVersion)
     use.strategy = Strategy::Other;
   if (use.strategy == Strategy::Fsdp1 && !use.loaded && named)
-    use.loaded = checkpointDtype(model);
+    use.loaded = lint::checkpointDtype(model);
   if (const auto why = refusalOf(base, use)) {
     if (!why->isOurs) // it trains, and is not modelled
       engine.report(diagnosticAt(base.at, base.key, Severity::Error,

@@ -76,6 +76,9 @@ std::string bytesText(double bytes);
 /// "8.03 B", "131 M", "4096" parameters.
 std::string countText(int64_t count);
 
+/// In which from_pretrained loads the model by itself; nothing: not known.
+std::optional<plan::DType> checkpointDtype(const std::string &model);
+
 // The checks. Each is silent where it does not apply.
 void checkUnits(const Subject &subject);         // Units.cpp
 void checkTiedWeights(const Subject &subject);   // Ties.cpp

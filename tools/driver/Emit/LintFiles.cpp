@@ -52,6 +52,7 @@ LintResult lintFiles(const LintJob &job, DiagnosticEngine &engine) {
       lintContextAttention(*result.loaded.job, engine);
       lintGraphGradients(path, *result.loaded.job, engine);
     }
+    lintHalfGradients(path, result.loaded, checks, engine);
     if (isOfScript(job, path))
       continue;
     lintDefaultConfig(path, engine);

@@ -7,6 +7,8 @@
 
 #include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "frontends/Job/QuantizedRefusals.h"
+#include "frontends/Lint/Lint.h"
 
 #include <tuple>
 
@@ -235,13 +237,13 @@ private:
                  notModelled());
   }
 
-  /// Gradients have the dtype of the parameters where nothing keeps these in
-  /// fp32. GradScaler unscales none in fp16, for clipping or for a step; fused
+  /// GradScaler unscales none in fp16, for clipping or for a step; fused
   /// kernels unscale by themselves (torch/amp/grad_scaler.py).
   void checkHalfGradients() {
-    const bool asLoaded = inputs.executor == FrameworkKind::Single ||
-                          inputs.executor == FrameworkKind::Ddp;
-    if (!asLoaded || !job().precision.value.lossScaling ||
+    const bool ofLibraries = inputs.executor == FrameworkKind::Single ||
+                             inputs.executor == FrameworkKind::Ddp ||
+                             inputs.executor == FrameworkKind::Fsdp2;
+    if (!ofLibraries || !scalesLoadedDtype(job()) ||
         inputs.loadedDtype() != plan::DType::F16 || !trainsAsLoaded())
       return;
     const bool fused = job().optimizer.kernel == plan::UpdateKernel::Fused,
@@ -249,17 +251,24 @@ private:
     if (fused && !clips)
       return;
     const Setting<MixedPrecision> &mixed = job().accelerate.mixedPrecision;
+    const bool ofScript =
+        !mixed.at.file.empty() && mixed.at.file != job().accelerate.file;
+    const bool earlier = inputs.executor == FrameworkKind::Fsdp2 &&
+                         !job().ownMesh &&
+                         !atLeast(job().accelerate.version, "1.14");
     report(Severity::Error, "fp16-gradients", mixed.at, mixed.key,
            std::string("the gradients of parameters in fp16 are fp16; ") +
                (clips ? "clipping" : "the first step") +
                " stops with \"Attempting to unscale FP16 gradients.\"",
-           "load the model in float32 (--dtype float32), or write "
-           "mixed_precision: bf16");
+           std::string("load the model in float32 (--dtype float32), ") +
+               (earlier ? "use accelerate 1.14, " : "") +
+               (ofScript ? "or set bf16 in place of fp16"
+                         : "or write mixed_precision: bf16"));
   }
 
   /// Something is trained in the dtype in which the base is loaded.
   bool trainsAsLoaded() const {
-    if (job().quantization && job().quantization->preparedForTraining)
+    if (job().quantization && widensOthers(*job().quantization))
       return false;
     return !inputs.adapter || inputs.adapter->keepsBaseDtype ||
            !inputs.adapter->modulesToSave.empty() ||
