@@ -104,36 +104,58 @@ struct PrecisionPass : accel::impl::PrecisionPassBase<PrecisionPass> {
   }
 
 private:
-  /// FSDP2 shards each parameter by itself, and asks the trained ones of a unit
-  /// for one dtype (_init_mp_dtypes of torch/distributed/fsdp/_fully_shard/
-  /// _fsdp_param_group.py).
+  /// A flat buffer has one dtype. FSDP2 shards each parameter by itself, and
+  /// asks the trained ones of a unit for one (_init_mp_dtypes of
+  /// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py).
   static void reportMixed(sharding::UnitOp unit, Type first, Type second,
                           bool trained,
                           const llvm::StringMap<sharding::ParamOp> &params) {
-    auto module = unit->getParentOfType<mlir::ModuleOp>();
-    if (!trained || frameworkOf(module).kind() != FrameworkKind::Fsdp2) {
-      unit.emitOpError() << "mixes parameters of " << first << " and " << second
-                         << "; a unit is one flat buffer of one dtype";
-      return;
-    }
+    const FrameworkKind kind =
+        frameworkOf(unit->getParentOfType<mlir::ModuleOp>()).kind();
+    const bool sharded = trained && kind == FrameworkKind::Fsdp2;
     InFlightDiagnostic error =
         mlir::emitError(unit.getLoc())
         << (unit.getName().empty() ? std::string("the root unit")
                                    : "unit '" + unit.getName().str() + "'")
-        << " trains parameters of " << first << " and " << second
-        << "; FSDP2 stops with \"FSDP expects uniform original parameter "
-           "dtype\"";
+        << (sharded ? " trains" : " has") << " parameters of " << wordFor(first)
+        << " and " << wordFor(second);
+    if (sharded)
+      error << "; FSDP2 stops with \"FSDP expects uniform original parameter "
+               "dtype\" [mixed-dtypes]";
+    else if (kind == FrameworkKind::Fsdp1)
+      error << "; FSDP1 stops with \"Must flatten tensors with uniform dtype\" "
+               "[mixed-dtypes]";
+    else if (kind == FrameworkKind::AccelRun)
+      error << "; accel-run has one buffer of one dtype for a unit "
+               "[not-supported]";
+    else
+      error << ", which is not modelled yet [not-supported]";
     const bool quantized = llvm::any_of(params, [](const auto &param) {
       return param.second->hasAttr(quantizedAttr);
     });
     error.attachNote(unit.getLoc())
-        << (quantized
+        << (!sharded ? "load the model in fp32 (--dtype float32)"
+            : quantized
                 ? "call prepare_model_for_kbit_training before the adapter is "
                   "made, which turns what is not quantised into fp32 "
                   "(--quantize nf4,prepared)"
                 : "accelerate from 1.14 on turns what is trained into fp32 "
                   "under mixed_precision: bf16; or load the model in fp32 "
                   "(--dtype float32)");
+  }
+
+  /// As diagnostics name dtypes.
+  static StringRef wordFor(Type type) {
+    switch (toDType(type)) {
+    case plan::DType::F64:
+      return "fp64";
+    case plan::DType::F32:
+      return "fp32";
+    case plan::DType::BF16:
+      return "bf16";
+    default:
+      return "fp16";
+    }
   }
 
   Type typeOf(plan::DType dtype) { return floatType(&getContext(), dtype); }

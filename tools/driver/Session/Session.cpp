@@ -240,6 +240,24 @@ void Session::warnOpaque(mlir::ModuleOp module) {
         "are");
 }
 
+/// Takes the code off the end of a pass's message: "... [mixed-dtypes]". Codes
+/// of several words alone are meant, which no type or list looks like.
+static std::string takeCode(std::string &message) {
+  const llvm::StringRef text = message;
+  const size_t open = text.rfind(" [");
+  if (open == llvm::StringRef::npos || !text.ends_with("]"))
+    return "";
+  const llvm::StringRef code = text.substr(open + 2).drop_back();
+  const bool isCode = code.contains('-') && llvm::all_of(code, [](char c) {
+                        return c == '-' || (c >= 'a' && c <= 'z');
+                      });
+  if (!isCode)
+    return "";
+  std::string taken = code.str();
+  message.resize(open);
+  return taken;
+}
+
 LogicalResult Session::report(mlir::Diagnostic &d) {
   if (quiet)
     return success();
@@ -265,8 +283,10 @@ LogicalResult Session::report(mlir::Diagnostic &d) {
           !llvm::StringRef(text).contains("sharding.param \"") &&
           !llvm::StringRef(text).contains("sharding.mesh @"))
         return success();
-  diagnostic.code = "plan";
   diagnostic.message = d.str();
+  diagnostic.code = takeCode(diagnostic.message);
+  if (diagnostic.code.empty())
+    diagnostic.code = "plan";
   diagnostic.file = options.config;
   if (auto position = filePosition(d.getLocation())) {
     diagnostic.file = position.getFilename().str();
