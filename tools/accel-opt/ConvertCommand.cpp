@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Convert/Convert.h"
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/Job/QuantizedRefusals.h"
@@ -20,9 +21,12 @@
 using namespace accel;
 using namespace accel::convert;
 
-/// Reports a base that FSDP2 refuses, where the file is one to convert.
-static void checkQuantized(const QuantizationConfig &base,
-                           const std::string &file, const std::string &version,
+/// Reports a base that FSDP2 refuses, where the file is one to convert: what
+/// the script asks for with what the checkpoint holds.
+static void checkQuantized(const std::optional<QuantizationConfig> &asked,
+                           std::optional<QuantizationConfig> ofModel,
+                           bool knowsModel, const std::string &file,
+                           const std::string &version,
                            DiagnosticEngine &engine) {
   LoadOptions reading;
   reading.accelerate.version = version;
@@ -30,17 +34,29 @@ static void checkQuantized(const QuantizationConfig &base,
   reading.modelRequired = false;
   DiagnosticEngine silent; // the conversion says what is wrong with the file
   const LoadedConfig loaded = loadConfig(file, reading, silent);
+  JobConfig job;
   QuantizedUse use{.strategy = Strategy::Fsdp2, .accelerate = version};
   if (loaded.job) {
-    const AccelerateConfig &config = loaded.job->accelerate;
+    job = *loaded.job;
+    const AccelerateConfig &config = job.accelerate;
     if (*config.strategy != Strategy::Fsdp1 &&
         *config.strategy != Strategy::Fsdp2)
       return; // there is nothing to convert
     use.rankZeroLoads = *config.cpuRamEfficientLoading;
   }
+  if (asked)
+    job.quantization = asked;
+  if (!knowsModel && job.quantization && job.quantization->dequantizes)
+    return; // what is packed is not known
+  if (!settleQuantization(job, std::move(ofModel), file, engine) ||
+      !job.quantization)
+    return;
+  const QuantizationConfig &base = *job.quantization;
   if (const auto why = refusalOf(base, use))
-    engine.error(why->isOurs ? notSupportedCode : quantizedBaseCode, file,
-                 why->message, why->hint);
+    engine.report(
+        diagnosticAt(base.at, base.key, Severity::Error,
+                     why->isOurs ? notSupportedCode : quantizedBaseCode,
+                     why->message, why->hint, file));
   else
     noteWholeUnderFsdp2(base, {}, file, Severity::Note, engine);
 }
@@ -91,11 +107,13 @@ int accel::convertCommand(int argc, char **argv) {
   std::optional<Conversion> conversion;
   std::string text, error, internal;
   std::error_code failed;
-  if (!model.empty() && !quantization)
-    huggingface::readQuantizationNamed(model, quantization, engine);
-  if (quantization && !quantization->dequantizes &&
+  std::optional<QuantizationConfig> ofModel;
+  if (!model.empty())
+    huggingface::readQuantizationNamed(model, ofModel, engine);
+  if ((quantization || ofModel) && !engine.hasErrors() &&
       options.to == convert::Executor::Fsdp2)
-    checkQuantized(*quantization, file, options.version, engine);
+    checkQuantized(quantization, std::move(ofModel), !model.empty(), file,
+                   options.version, engine);
   const bool readable = !engine.hasErrors();
   if (readable && !yaml::readWholeFile(file, yaml::Limits().bytes, text, error))
     yaml::parseFile(file, engine); // reports it
