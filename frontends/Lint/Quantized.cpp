@@ -16,12 +16,18 @@ namespace accel {
 
 namespace {
 
-/// What the checkpoint holds. What is wrong with its config.json is said where
-/// the model is read.
-std::optional<QuantizationConfig> packedWeights(const std::string &model) {
+/// What the checkpoint holds. Where a quantization_config stops transformers is
+/// said here; what else is wrong with a config.json, where the model is read,
+/// and what is not modelled trains.
+std::optional<QuantizationConfig> packedWeights(const std::string &model,
+                                                DiagnosticEngine &engine) {
   std::optional<QuantizationConfig> packed;
-  DiagnosticEngine silent;
-  huggingface::readQuantizationNamed(model, packed, silent);
+  DiagnosticEngine all;
+  huggingface::readQuantizationNamed(model, packed, all);
+  for (const Diagnostic &finding : all.all())
+    if (finding.code == "invalid-model-config" &&
+        finding.key.starts_with("quantization_config"))
+      engine.report(finding);
   return packed;
 }
 
@@ -44,7 +50,8 @@ void lintQuantizedBase(const std::string &path, const LoadedConfig &loaded,
   const bool named = isKnown(model);
   if (!named && job.quantization && job.quantization->dequantizes)
     return; // what is packed is not known
-  if (!settleQuantization(job, named ? packedWeights(model) : std::nullopt,
+  if (!settleQuantization(job,
+                          named ? packedWeights(model, engine) : std::nullopt,
                           path, engine) ||
       !job.quantization)
     return;

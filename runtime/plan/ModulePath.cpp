@@ -12,9 +12,12 @@ std::string withoutLayerNumbers(std::string_view path) {
   for (bool last = path.empty(); !last;) {
     const size_t dot = path.find('.');
     const std::string_view part = path.substr(0, dot);
-    const bool number = !part.empty() && part.find_first_not_of("0123456789") ==
+    // "/frozen" and its like stand behind the last part of a unit's name.
+    const std::string_view name = part.substr(0, part.find('/'));
+    const bool number = !name.empty() && name.find_first_not_of("0123456789") ==
                                              std::string_view::npos;
-    text += number ? "*" : part;
+    text += number ? "*" : name;
+    text += part.substr(name.size());
     last = dot == std::string_view::npos;
     if (!last) {
       text += '.';

@@ -12,7 +12,8 @@
 namespace accel::plan {
 
 /// `path` with `*` for each part that is a number, so that equal layers have
-/// one name: "model.layers.31.mlp" is "model.layers.*.mlp".
+/// one name: "model.layers.31.mlp" is "model.layers.*.mlp", and the
+/// unit "model.layers.31/frozen" is "model.layers.*/frozen".
 std::string withoutLayerNumbers(std::string_view path);
 
 } // namespace accel::plan

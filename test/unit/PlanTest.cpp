@@ -46,6 +46,9 @@ TEST(Sha256, PiecesGiveTheSame) {
 TEST(ModulePath, LayersOfOneKindHaveOneName) {
   EXPECT_EQ(withoutLayerNumbers("model.layers.31.mlp"), "model.layers.*.mlp");
   EXPECT_EQ(withoutLayerNumbers("0.mlp.12"), "*.mlp.*");
+  EXPECT_EQ(withoutLayerNumbers("model.layers.31/frozen"),
+            "model.layers.*/frozen");
+  EXPECT_EQ(withoutLayerNumbers("a/7"), "a/7");
   EXPECT_EQ(withoutLayerNumbers("h1.2b.fc1"), "h1.2b.fc1");
   EXPECT_EQ(withoutLayerNumbers("a..7."), "a..*.");
   EXPECT_EQ(withoutLayerNumbers(""), "");
