@@ -41,13 +41,20 @@ int64_t AccelerateReader::meshSize(const char *name) {
   return *number;
 }
 
+std::string accel::oneOf(const std::vector<std::string> &values) {
+  std::string listed;
+  for (size_t i = 0; i < values.size(); ++i)
+    listed += (i == 0 ? "" : i + 1 < values.size() ? ", " : " or ") + values[i];
+  return listed;
+}
+
 void AccelerateReader::checkExchange(const char *axis, const char *name,
                                      const std::vector<std::string> &values) {
   std::string key = std::string("parallelism_config_") + axis + "_" + name;
   Field field = in(parallelism, key);
   if (!field)
     return;
-  std::string text = yaml::pythonText(field.value()), listed;
+  std::string text = yaml::pythonText(field.value());
   if (std::find(values.begin(), values.end(), text) != values.end())
     return;
   // A kernel of the Hub.
@@ -55,11 +62,9 @@ void AccelerateReader::checkExchange(const char *axis, const char *name,
       text.find('/') != std::string::npos &&
       text.find("flash-attn") != std::string::npos)
     return;
-  for (size_t i = 0; i < values.size(); ++i)
-    listed += (i == 0 ? "" : i + 1 < values.size() ? ", " : " or ") + values[i];
   error(field.isNull() ? "yaml-null" : "invalid-value", field,
-        std::string(axis) + "_" + name + " must be " + listed + ", this is " +
-            yaml::shortText(field.value()) +
+        std::string(axis) + "_" + name + " must be " + oneOf(values) +
+            ", this is " + yaml::shortText(field.value()) +
             "; every rank stops with a ValueError",
         didYouMean(text, values), fixSpelling(field, values));
 }

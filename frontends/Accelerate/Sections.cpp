@@ -251,10 +251,12 @@ void AccelerateReader::checkFp8Backend(const Field &backend,
       }))
     return;
   known.pop_back();
+  const std::string meant = didYouMean(name, known);
   error("invalid-value", backend,
-        yaml::shortText(backend.value()) +
-            " is not an fp8 backend; every rank stops with a ValueError",
-        didYouMean(name, known), fixSpelling(backend, known));
+        yaml::shortText(backend.value()) + " is not an fp8 backend: expected " +
+            oneOf(known) + "; every rank stops with a ValueError",
+        meant.empty() ? "write one of them" : meant,
+        fixSpelling(backend, known));
 }
 
 void AccelerateReader::readDynamo(const Section &dynamo) {
