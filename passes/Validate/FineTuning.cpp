@@ -6,6 +6,7 @@
 #include "passes/Validate/FineTuning.h"
 
 #include "frontends/Job/QuantizedRefusals.h"
+#include "passes/Frameworks/OptimizerFailure.h"
 #include "passes/Validate/RowWords.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -160,6 +161,8 @@ public:
       return why;
     if (std::string why = readPublished(); !why.empty())
       return why;
+    if (std::string why = whyOptimizerCannotRun(); !why.empty())
+      return why;
     if (published && published->checkpoints &&
         run.recompute == Recompute::None && text.checkpointing.empty())
       run.recompute = Recompute::Layers;
@@ -261,6 +264,29 @@ private:
     return words.refused.empty()
                ? ""
                : "the optimizer '" + words.refused + "' is not modelled";
+  }
+
+  /// As `plan` says it, of the executor that the columns and the scripts name.
+  std::string whyOptimizerCannotRun() {
+    const plan::TransformersOptimizer *named =
+        run.source == Source::Transformers
+            ? plan::findTransformersOptimizer(run.optimizer)
+            : nullptr;
+    const auto *description = plan::findOptimizer(
+        named && named->optimizer ? named->optimizer : run.optimizer);
+    const char *reason =
+        description ? whyOptimizerFails(run.executor, *description, named)
+                    : nullptr;
+    if (!reason)
+      return "";
+    const std::string optimizer = "the optimizer '" + run.optimizer + "'";
+    if (run.executor == FrameworkKind::Fsdp2) {
+      assume(optimizer + " stops at its first step under FSDP2 (" + reason +
+             "): predicted is what its states would take");
+      return "";
+    }
+    return optimizer + " cannot run under " + toString(run.executor) + ": " +
+           reason;
   }
 
   /// axolotl turns them on by itself since 0.10, of June 2025

@@ -407,6 +407,24 @@ TEST(RowWords, Rows) {
   row.sharding = "ZeRO-2 offload";
   EXPECT_TRUE(interpret(row).offloadOptimizer);
   EXPECT_FALSE(interpret(row).offloadParameters) << "of stage 3 alone";
+  row.framework = "HF Trainer full muon";
+  row.sharding = "ZeRO-3";
+  EXPECT_EQ(interpret(row).skipped.find(
+                "the optimizer 'muon' cannot run under deepspeed: "),
+            0u);
+  row.sharding = "DDP";
+  EXPECT_EQ(interpret(row).skipped, "");
+  row.framework = "HF Trainer full adamw_8bit";
+  row.sharding = "FSDP2";
+  run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_NE(std::find_if(run.assumptions.begin(), run.assumptions.end(),
+                         [](const std::string &assumed) {
+                           return assumed.starts_with(
+                               "the optimizer 'adamw_8bit' stops at its first "
+                               "step under FSDP2");
+                         }),
+            run.assumptions.end());
   row.framework = "HF Trainer GaLore";
   EXPECT_NE(interpret(row).skipped.find("galore"), std::string::npos);
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/OptimizerAdvice.h"
 
-#include "runtime/plan/Optimizers.h"
+#include "passes/Frameworks/OptimizerFailure.h"
 #include "tools/driver/Inputs/OptimizerInputs.h"
 
 namespace accel {

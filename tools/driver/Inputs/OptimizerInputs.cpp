@@ -7,6 +7,7 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "passes/Frameworks/ExecutorOf.h"
+#include "passes/Frameworks/OptimizerFailure.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
@@ -38,17 +39,6 @@ void setOptimizer(const std::string &transformers, JobConfig &job,
   optimizer.habits = named.habits;
   if (!atLeast(transformers, "4.52"))
     optimizer.habits.wideEmbeddings = false;
-}
-
-const char *whyOptimizerFails(FrameworkKind executor,
-                              const plan::OptimizerDescription &description,
-                              const plan::TransformersOptimizer *named) {
-  if (executor == FrameworkKind::Fsdp1 || executor == FrameworkKind::Deepspeed)
-    return description.failsOnFlatShards;
-  if (executor != FrameworkKind::Fsdp2)
-    return nullptr;
-  return named && named->failsOnDTensors ? named->failsOnDTensors
-                                         : description.failsOnDTensors;
 }
 
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,

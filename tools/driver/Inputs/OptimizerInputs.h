@@ -15,13 +15,6 @@ namespace accel {
 void setOptimizer(const std::string &transformers, JobConfig &job,
                   const plan::TransformersOptimizer &named);
 
-/// Why `executor`, whose shards are flat or DTensors, cannot run an optimizer
-/// that transformers calls `named` (null: the script's own form); null if it
-/// can. FSDP2 fails at the first step, the others before it.
-const char *whyOptimizerFails(FrameworkKind executor,
-                              const plan::OptimizerDescription &description,
-                              const plan::TransformersOptimizer *named);
-
 /// Applies --optim to the job, and reports what its executor cannot do with the
 /// optimizer.
 void chooseOptimizer(const PlanOptions &options, PlanInputs &inputs,
