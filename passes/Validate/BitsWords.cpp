@@ -164,6 +164,21 @@ QuantizationWords quantizationWords(const std::string &columns,
   return words;
 }
 
+bool namesQuantizedBase(const std::string &columns) {
+  const std::vector<std::string> words = wordsOf(columns);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (!startsOneOf(words[i], {"quantis", "quantiz"}) && words[i] != "quant")
+      continue;
+    const std::string before = i > 0 ? words[i - 1] : "",
+                      behind = i + 1 < words.size() ? words[i + 1] : "";
+    if (!isOneOf(before, {"no", "not", "non", "without"}) &&
+        !isOneOf(behind, {"none", "no", "false", "off"}) &&
+        !isOptimizer(behind))
+      return true;
+  }
+  return false;
+}
+
 OptimizerWords optimizerWords(const std::string &text) {
   OptimizerWords words;
   for (const char *other :

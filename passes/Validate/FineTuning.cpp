@@ -308,6 +308,11 @@ private:
         quantizationWords(techniques, text.precision);
     if (!words.refused.empty())
       return "'" + words.refused + "' is not modelled";
+    if (base.format.empty() && base.refused.empty() &&
+        namesQuantizedBase(text.framework + " ; " + text.sharding + " ; " +
+                           text.precision))
+      return "the format of the quantised base is not stated (nf4, fp4, int8 "
+             "or gptq)";
     if (!words.adapter && !has(techniques, "lora") && base.format.empty())
       return "";
     if (!words.adapter && !has(techniques, "lora") &&

@@ -24,7 +24,7 @@ size_t wordStart(const std::string &text, const std::string &word,
   return text.npos;
 }
 
-/// The number that follows `word` ("r16", "r=16", "rank: 16").
+/// The number that follows `word` ("r16", "r-16", "r=16", "rank: -4").
 std::optional<double> numberBehind(const std::string &text,
                                    const std::string &word) {
   for (size_t at = wordStart(text, word, 0); at != text.npos;
@@ -33,7 +33,11 @@ std::optional<double> numberBehind(const std::string &text,
     while (end < text.size() && (text[end] == '=' || text[end] == ' ' ||
                                  text[end] == ':' || text[end] == '-'))
       ++end;
-    if (end >= text.size() || (!digit(text[end]) && text[end] != '.'))
+    // A dash behind another separator is a sign.
+    if (end < text.size() && end > at + word.size() + 1 && text[end - 1] == '-')
+      --end;
+    const size_t first = end + (end < text.size() && text[end] == '-');
+    if (first >= text.size() || (!digit(text[first]) && text[first] != '.'))
       continue;
     char *stop = nullptr;
     const double value = std::strtod(text.c_str() + end, &stop);
@@ -196,7 +200,7 @@ public:
     for (size_t i = 0; i < words.size(); ++i) {
       const std::string &word = words[i];
       if (has(word, "offload"))
-        offload |= !isDenied(i) && !isOfActivations(i);
+        (isOfActivations(i) ? to.activations : offload) |= !isDenied(i);
       else if (has(word, "cpuadam") || (isHost(i) && isAdam(i + 1)))
         adam |= !isDenied(i);
       else if (isHost(i) && i > 0 &&
@@ -213,6 +217,8 @@ public:
     }
     to.optimizer |= adam || (placed && (optimizer || parameters));
     to.parameters |= placed && parameters;
+    to.activations |= placed && names({"activation"}) &&
+                      !names({"checkpoint"}) && !optimizer && !parameters;
     const bool zero = has(text, "zero") || offload;
     if (zero && hasAnyWord(text, {"nvme", "disk", "ssd", "infinity"}))
       to.refused = "offload to NVMe is not modelled";
@@ -344,9 +350,13 @@ AdapterWords adapterWords(const std::string &text) {
     if (std::optional<double> rank = numberBehind(text, word);
         rank && *rank >= 1 && *rank <= 65536 && words.rank == 0)
       words.rank = static_cast<int64_t>(*rank);
-    else if (rank == 0 && words.adapter && words.refused.empty())
-      words.refused = "a rank of 0";
+    else if (rank && *rank < 1 && words.adapter && words.refused.empty())
+      words.refused =
+          "a rank of " +
+          std::to_string(static_cast<int64_t>(std::max(*rank, -1e9)));
   words.dropout = numberBehind(text, "dropout");
+  if (words.dropout && *words.dropout < 0 && words.refused.empty())
+    words.refused = "a negative dropout";
   for (const char *whole : {"embed_tokens", "lm_head"})
     if (has(text, "(emb)") || hasWord(text, whole))
       words.saved.emplace_back(whole);

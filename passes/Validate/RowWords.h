@@ -69,7 +69,7 @@ std::string takeDegree(const AxisWords &words, const char *axis,
 
 /// What is offloaded to the host.
 struct OffloadWords {
-  bool parameters = false, optimizer = false;
+  bool parameters = false, optimizer = false, activations = false;
   std::string refused; // why it is not modelled, or ""
 };
 /// Of a column, or of several with commas between them.
@@ -121,6 +121,9 @@ struct QuantizationWords {
 };
 QuantizationWords quantizationWords(const std::string &columns,
                                     const std::string &precision = "");
+
+/// A base is said to be quantised, in whatever format ("quantized base").
+bool namesQuantizedBase(const std::string &columns);
 
 /// Of runtime/plan/Optimizers.h; "" for AdamW.
 struct OptimizerWords {

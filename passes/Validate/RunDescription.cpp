@@ -5,13 +5,12 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Targets/Target.h"
 #include "passes/Validate/MegatronRows.h"
-#include "passes/Validate/RowWords.h"
+#include "passes/Validate/RowCheckpoints.h"
 #include "runtime/plan/Stages.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdlib>
 
 namespace accel::validate {
 
@@ -48,7 +47,7 @@ public:
     readParallelism();
     readPrecision();
     readStyle();
-    readCheckpointing();
+    skip(readCheckpointing(row, rowText(), run));
     readExtras();
     return std::move(run);
   }
@@ -291,7 +290,7 @@ private:
       s.ranksPerNode = 4;
       assume("nodes of 4 GPUs, as the Kempner cluster has");
     }
-    const OffloadWords offload = offloadWords(framework + ", " + sharding);
+    offload = offloadWords(framework + ", " + sharding);
     skip(offload.refused);
     if (run.source == Source::Megatron)
       skip(readMegatron(rowText(), !row.attention.empty(), run));
@@ -356,7 +355,7 @@ private:
         *row.globalBatch % (each * gpus))
       skip("a global batch of " + std::to_string(*row.globalBatch) +
            " is no multiple of micro-batches of " + std::to_string(each) +
-           " on " + std::to_string(gpus) + " GPUs");
+           " on " + std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs"));
   }
 
   /// torchtitan converts every linear layer but the head by torchao; its
@@ -488,56 +487,6 @@ private:
                      : MemoryKind::Allocated;
   }
 
-  void readCheckpointing() {
-    const std::string &ac = checkpointing;
-    Run &r = run;
-    run.activationOffload = has(ac, "offload") || has(ac, "unsloth");
-    if (ac.empty() && !r.megatron.recompute.empty()) { // of its recipe
-      r.recompute = Recompute::Selective;
-      return;
-    }
-    if (const std::optional<bool> layers = recomputesLayers(ac)) {
-      r.recompute = *layers ? Recompute::Layers : Recompute::None;
-      return;
-    }
-    // Megatron's names of what it recomputes.
-    if (!r.megatron.recompute.empty()) {
-      r.recompute = Recompute::Selective;
-      return;
-    }
-    if (!has(ac, "selective") && !has(ac, "sac") && !has(ac, "partial")) {
-      skip("activation checkpointing '" + row.checkpointing +
-           "' is not modelled");
-      return;
-    }
-    const bool layers = has(ac, "layer") && !has(ac, "layernorm");
-    if (has(ac, "block") || layers) {
-      r.recompute = Recompute::Layers;
-      r.recomputedShare = blockShare();
-      return;
-    }
-    if (const int64_t every = numberAfter(ac, "selective-"); every > 1) {
-      r.recompute = Recompute::Layers; // every n-th layer
-      r.recomputedShare = 1.0 / static_cast<double>(every);
-      return;
-    }
-    r.recompute = Recompute::Selective;
-  }
-
-  /// Where hardware and model utilisation are both stated, their ratio is 1
-  /// without recomputation and 4/3 with all of it.
-  double blockShare() {
-    const size_t at = text.find("hfu ");
-    if (at != text.npos && row.mfuPercent) {
-      const double hfu = std::strtod(text.c_str() + at + 4, nullptr);
-      const double share = 3 * (hfu / *row.mfuPercent - 1);
-      if (share > 0 && std::isfinite(share))
-        return std::clamp(share, 0.0, 1.0);
-    }
-    assume("every third layer is recomputed");
-    return 1.0 / 3;
-  }
-
   RowText rowText() const {
     return {lower(row.model), framework, sharding,      precision,
             checkpointing,    text,      lower(row.gpu)};
@@ -554,6 +503,7 @@ private:
         (run.source == Source::Torchtune && run.activationOffload);
     if (run.optimizerInBackward && run.executor != FrameworkKind::Single)
       skip("sharded optimizer steps inside the backward are not modelled");
+    skip(readOffloadedActivations(offload, run));
   }
 
   /// What no reader took.
@@ -580,6 +530,7 @@ private:
   const ModelSource &models;
   std::string framework, sharding, precision, checkpointing, text;
   MeshWords said;
+  OffloadWords offload;
   Run run;
 };
 

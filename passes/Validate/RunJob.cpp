@@ -242,7 +242,9 @@ std::optional<RunJob> jobOf(const Run &run, DiagnosticEngine &engine) {
   result.recomputedShare = run.recomputedShare;
   if (run.activationOffload)
     import.chosen->offloadLayerInputs = true;
-  if (run.executor != FrameworkKind::Deepspeed) {
+  // A choice replaces what DeepSpeed's file asks for.
+  if (run.executor != FrameworkKind::Deepspeed ||
+      (run.activationOffload && run.zeroStage > 0)) {
     if (run.offloadParameters)
       import.chosen->offloadParameters = true;
     if (run.offloadOptimizer || run.offloadParameters)

@@ -87,6 +87,14 @@ TEST(RowWords, Offload) {
                            "offload_optimizer: none", "activation cpu offload",
                            "offloaded activations", "zero-3 w/o offload"})
     EXPECT_FALSE(offloadWords(text).optimizer) << text;
+  for (const char *text :
+       {"fsdp1, activation offload", "full, activation offloading",
+        "offload_activations=true", "activations on the host"})
+    EXPECT_TRUE(offloadWords(text).activations) << text;
+  for (const char *text :
+       {"no activation offload", "zero-3 cpu-offload",
+        "activation offload=false", "activation checkpointing + cpu offload"})
+    EXPECT_FALSE(offloadWords(text).activations) << text;
   EXPECT_NE(offloadWords("zero-infinity nvme").refused, "");
 }
 
@@ -241,6 +249,7 @@ TEST(RowWords, PrecisionAndCheckpoints) {
 TEST(RowWords, Adapters) {
   const std::tuple<const char *, int64_t, size_t> ranks[] = {
       {"trl lora r16", 16, 0},
+      {"trl lora r-16", 16, 0},
       {"trl lora (r=64, alpha=16)", 64, 0},
       {"lora rank 8 all-linear", 8, 0},
       {"lora lora_r: 32 q_proj v_proj", 32, 2},
@@ -263,7 +272,8 @@ TEST(RowWords, Adapters) {
   EXPECT_EQ(otherTraining("trl dpo lora"), "dpo");
   EXPECT_EQ(otherTraining("trl sft lora"), "");
   for (const char *text : {"galore", "lora-fa r32", "ia3", "badam", "lisa full",
-                           "freeze-tuning", "loftq r8", "lora r0"})
+                           "freeze-tuning", "loftq r8", "lora r0", "lora r=-4",
+                           "lora rank: -4", "lora r8 dropout=-0.1"})
     EXPECT_NE(adapterWords(text).refused, "") << text;
 }
 
@@ -293,6 +303,13 @@ TEST(RowWords, Bases) {
   for (const auto &[text, format] : formats)
     EXPECT_EQ(quantizationWords(text).format, format) << text;
   EXPECT_EQ(quantizationWords("lora awq").refused, "awq");
+  for (const char *text :
+       {"lora, quantized base", "lora quantised r8", "quantized dora r16"})
+    EXPECT_TRUE(namesQuantizedBase(text)) << text;
+  for (const char *text :
+       {"lora, unquantized base", "lora no quantization",
+        "lora quantization: none", "lora, quantized optimizer states"})
+    EXPECT_FALSE(namesQuantizedBase(text)) << text;
   EXPECT_EQ(quantizationWords("lora r16 8-bit", "8-bit").format, "int8");
 }
 
@@ -425,6 +442,18 @@ TEST(RowWords, Rows) {
                                "step under FSDP2");
                          }),
             run.assumptions.end());
+  row.framework = "HF Trainer quantized DoRA r16";
+  EXPECT_NE(interpret(row).skipped.find("format of the quantised base"),
+            std::string::npos);
+  row.framework = "torchtune full, activation offloading";
+  run = interpret(row);
+  EXPECT_EQ(run.skipped, "");
+  EXPECT_TRUE(run.activationOffload);
+  EXPECT_FALSE(run.optimizerInBackward);
+  row.checkpointing = "none";
+  EXPECT_NE(interpret(row).skipped.find("offloaded activations of layers"),
+            std::string::npos);
+  row.checkpointing = "full";
   row.framework = "HF Trainer GaLore";
   EXPECT_NE(interpret(row).skipped.find("galore"), std::string::npos);
 }
