@@ -43,9 +43,14 @@ std::optional<int64_t> degreeBehind(const std::string &text, size_t at) {
   while (skip(" ") || skip("=") || skip("(") || skip("size") ||
          skip("degree") || skip("of") || skip("is"))
     ;
+  const bool loose = at > 0 && text[at - 1] == ' ';
   const std::optional<int64_t> value = number(text, at);
   if (!value || startsAt(text, at, " bit"))
     return std::nullopt;
+  // "fsdp 8 way tp", "fsdp 4 nodes": the number is of what follows.
+  for (const char *unit : {" way", " mixed", " node"})
+    if (loose && startsAt(text, at, unit))
+      return std::nullopt;
   // "1f1b" and "2x4" are no degrees; those of "tp8pp2" and "tp8xpp2" are.
   if (at + 1 < text.size() && text[at] == 'x' && letter(text[at + 1]))
     ++at;
@@ -67,19 +72,6 @@ std::optional<int64_t> degreeBefore(const std::string &before) {
   while (begin > 0 && digit(before[begin - 1]))
     --begin;
   return number(before, begin);
-}
-
-/// "no tp", "tp off".
-bool isRefused(const std::string &text, size_t begin, size_t end) {
-  const std::string before = text.substr(0, begin);
-  for (const char *no : {"no ", "not ", "non ", "without ", "w/o "})
-    if (before.ends_with(no))
-      return true;
-  for (const char *off :
-       {"=false", "=off", "=no", "=disabled", " off", " disabled", " false"})
-    if (startsAt(text, end, off))
-      return true;
-  return false;
 }
 
 /// What stands with one of `names` that `other` does not precede.
@@ -134,8 +126,13 @@ void readGroups(const std::string &text, MeshWords &words) {
     words.shards = shards;
     return;
   }
-  words.replicas = axisWords(text, {"dp replicate"}).degree;
-  // "fsdp 2" is a version, and a count has an equals sign.
+  words.replicas = axisWords(text, {"replicate"}).degree;
+  // "fsdp 2" is a version, and a count of 2 has an equals sign.
+  if (const auto ranks = axisWords(text, {"fsdp"}).degree; ranks > 2)
+    words.shards = ranks;
+  if (const auto ranks = axisWords(text, {"shard"}).degree;
+      ranks > 2 || words.replicas)
+    words.shards = ranks ? ranks : words.shards;
   for (const char *key : {"fsdp2=", "fsdp1=", "fsdp=", "full shard="})
     if (size_t at = text.find(key); at != text.npos) {
       at += std::strlen(key);
@@ -146,6 +143,25 @@ void readGroups(const std::string &text, MeshWords &words) {
 }
 
 } // namespace
+
+bool isRefused(const std::string &text, size_t begin, size_t end) {
+  const std::string before = text.substr(0, begin);
+  for (const char *no : {"no ", "not ", "non ", "without ", "w/o "})
+    if (before.ends_with(no))
+      return true;
+  if (startsAt(text, end, "ism"))
+    end += 3;
+  bool joined = false; // "=no"; a word of its own begins another phrase
+  while (end < text.size() && std::strchr(" =(:", text[end]))
+    joined |= text[end++] != ' ';
+  auto isNext = [&](const char *word) {
+    const size_t behind = end + std::strlen(word);
+    return startsAt(text, end, word) &&
+           (behind >= text.size() || !letter(text[behind]));
+  };
+  return isNext("false") || isNext("off") || isNext("disabled") ||
+         (joined && (isNext("no") || isNext("none")));
+}
 
 std::string plainSeparators(const std::string &text) {
   std::string result;

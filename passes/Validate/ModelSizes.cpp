@@ -61,9 +61,15 @@ const std::map<std::string, Json> &publishedConfigs() {
       configs.emplace(modelKey(model.name), std::move(config));
     }
     configs.emplace("llama3405b", configs.at("llama31405b"));
-    // NeMo names mixtures without the parameters of a token.
-    configs.emplace("qwen3moe30b", configs.at("qwen330ba3b"));
-    configs.emplace("qwen3moe235b", configs.at("qwen3235ba22b"));
+    // Names without the parameters of a token, and with "MoE".
+    for (const auto &[size, active] :
+         {std::pair("30b", "a3b"), std::pair("235b", "a22b")}) {
+      const std::string whole = size, full = whole + active;
+      const Json config = configs.at("qwen3" + full);
+      for (const std::string &name :
+           {"moe" + whole, "moe" + full, whole, whole + "moe", full + "moe"})
+        configs.emplace("qwen3" + name, config);
+    }
     return configs;
   }();
   return all;

@@ -83,7 +83,7 @@ std::optional<int> zeroStage(const std::string &text, bool named) {
       // One letter is a stage in front of its digit alone.
       if (end < text.size() && text[end] >= '0' && text[end] <= '3' && alone &&
           (std::string(word) != "z" || end == begin))
-        return text[end] - '0';
+        return isRefused(text, at, end + 1) ? 0 : text[end] - '0';
     }
   }
   return std::nullopt;

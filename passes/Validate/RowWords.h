@@ -29,8 +29,12 @@ std::vector<std::string> wordsOf(const std::string &text);
 /// `text` with a blank for "_" and "-", "=" for ":", and no blanks about "=".
 std::string plainSeparators(const std::string &text);
 
+/// "no tp", "tp off", "tensor parallelism=false", where the name without "ism"
+/// goes from `begin` to `end`.
+bool isRefused(const std::string &text, size_t begin, size_t end);
+
 /// "zero-3", "zero_3", "zero stage 3"; unless it must be `named`, "stage3" and
-/// "ds_z3" too.
+/// "ds_z3" too. One that is refused ("no zero-1") is 0.
 std::optional<int> zeroStage(const std::string &text, bool named = false);
 
 /// Who shards, as the columns `framework` and `sharding` say.

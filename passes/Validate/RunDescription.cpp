@@ -6,6 +6,7 @@
 #include "passes/Targets/Target.h"
 #include "passes/Validate/MegatronRows.h"
 #include "passes/Validate/RowCheckpoints.h"
+#include "passes/Validate/RowWords.h"
 #include "runtime/plan/Stages.h"
 
 #include <algorithm>
@@ -226,7 +227,8 @@ private:
     // "FSDP" alone is the trainer's own.
     const bool unnumbered = wrapper.executor == FrameworkKind::Fsdp1 &&
                             s.executor == FrameworkKind::Fsdp2 &&
-                            !has(sharding, "fsdp1") && !has(framework, "fsdp1");
+                            !hasWord(sharding, "fsdp1") &&
+                            !hasWord(framework, "fsdp1");
     if (!unnumbered)
       s.executor =
           wrapper.executor.value_or(plain ? FrameworkKind::Ddp : s.executor);
@@ -242,12 +244,21 @@ private:
     // "FSDP2=8" on more ranks: groups of 8 are replicas of each other.
     const int64_t replicas = std::max<int64_t>(1, said.replicas.value_or(1)),
                   shards = said.shards.value_or(gpus / replicas);
-    if (replicas > 1 && replicas * shards != gpus)
+    if (replicas > 1 && replicas * shards != gpus) {
       skip("the " + std::to_string(replicas) + " x " + std::to_string(shards) +
            " ranks of the column sharding are not the " + std::to_string(gpus) +
            " of samples");
-    else if (shards > 1 && shards < gpus && gpus % shards == 0)
+    } else if (shards > 1 && shards < gpus && gpus % shards == 0) {
       s.mesh = s.mesh.sharded(shards);
+      if (!said.replicas && !has(sharding, "hsdp") && !has(sharding, "hybrid"))
+        assume("groups of " + std::to_string(shards) +
+               " ranks that shard are replicas of each other");
+    } else if (shards > 1 && shards != gpus &&
+               shards != gpus * s.mesh.size("cp")) {
+      skip("the " + std::to_string(shards) +
+           " ranks that shard by the column sharding do not divide the " +
+           std::to_string(gpus) + " of samples");
+    }
     if (gpus == 1 && !wrapper.zeroStage &&
         (sharding.empty() || has(sharding, "none") || has(sharding, "single")))
       s.executor = FrameworkKind::Single;

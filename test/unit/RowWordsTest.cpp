@@ -39,6 +39,7 @@ TEST(RowWords, Wrappers) {
                   Kind::Deepspeed, -1},
                  {"hf trainer", "ds z3", Kind::Deepspeed, 3},
                  {"hf trainer", "stage 3", Kind::Deepspeed, 3},
+                 {"hf trainer", "zero-3 offload", Kind::Deepspeed, 3},
                  {"hf trainer", "zero-offload", Kind::Deepspeed, 2},
                  {"hf trainer", "hsdp 2x2", Kind::Fsdp1, -1},
                  {"hf trainer", "fsdp full_shard", Kind::Fsdp1, -1},
@@ -123,18 +124,32 @@ TEST(RowWords, Meshes) {
   for (const char *text : {"zero-1", "zero1", "distributed optimizer",
                            "dist_opt", "use-distributed-optimizer"})
     EXPECT_EQ(of(text).distributedOptimizer, true) << text;
-  for (const char *text : {"no distributed optimizer", "zero-0"})
+  for (const char *text :
+       {"no distributed optimizer", "zero-0", "no zero-1", "zero-1=false",
+        "zero-1: off", "distributed_optimizer=none"})
     EXPECT_EQ(of(text).distributedOptimizer, false) << text;
   EXPECT_EQ(of("dp=16").distributedOptimizer, std::nullopt);
-  EXPECT_TRUE(of("no sp").sequence.refused);
+  for (const char *text :
+       {"no sp", "sp=false", "sequence parallelism=false",
+        "sequence parallelism: off", "sequence_parallel=none"}) {
+    EXPECT_TRUE(of(text).sequence.refused) << text;
+    EXPECT_FALSE(of(text).sequence.named) << text;
+  }
+  EXPECT_EQ(of("distributed optimizer offload").distributedOptimizer, true);
   EXPECT_TRUE(of("tp=2 sp").sequence.named);
   for (const char *text :
-       {"hsdp 2x4", "hsdp=2x4", "dp_replicate=2 dp_shard=4"}) {
+       {"hsdp 2x4", "hsdp=2x4", "dp_replicate=2 dp_shard=4",
+        "replicate 2 shard 4", "fsdp2 replicate=2 shard=4",
+        "data_parallel_replicate_degree=2 data_parallel_shard_degree=4"}) {
     EXPECT_EQ(of(text).replicas, 2) << text;
     EXPECT_EQ(of(text).shards, 4) << text;
   }
   EXPECT_EQ(of("fsdp1 full_shard=2").shards, 2);
+  for (const char *text : {"fsdp 4", "fsdp(4)", "fsdp4", "fsdp of 4"})
+    EXPECT_EQ(of(text).shards, 4) << text;
   EXPECT_FALSE(of("fsdp-2").shards) << "a version";
+  for (const char *text : {"fsdp 8-way tp", "fsdp 4 nodes", "fsdp 16-mixed"})
+    EXPECT_FALSE(of(text).shards) << text;
 }
 
 TEST(RowWords, WhatNothingReads) {
@@ -177,11 +192,21 @@ TEST(RowWords, MeshesOfRows) {
   EXPECT_EQ(interpret(row).mesh.size("tp"), 4);
   row.sharding = "HSDP 2x4";
   EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
+  row.sharding = "replicate 2 shard 4";
+  EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
+  row.sharding = "FSDP 4";
+  EXPECT_EQ(interpret(row).mesh.size("dp_replicate"), 2);
+  const std::vector<std::string> assumed = interpret(row).assumptions;
+  EXPECT_EQ(
+      std::count(assumed.begin(), assumed.end(),
+                 "groups of 4 ranks that shard are replicas of each other"),
+      1);
   const std::pair<const char *, const char *> refused[] = {
       {"FSDP2 TP", "degree of tensor parallelism is not stated"},
       {"FSDP2 EP8", "expert parallelism"},
       {"FSDP2 sp=2", "sequence parallelism"},
       {"HSDP 2x8", "not the 8 of samples"},
+      {"FSDP 3", "3 ranks that shard by the column sharding do not divide"},
       {"something", "'something' of the column sharding"},
       {"zero9", "no stage 9"},
       {"ZeRO-Infinity NVMe", "NVMe"}};
@@ -446,6 +471,7 @@ TEST(RowWords, Rows) {
   EXPECT_NE(interpret(row).skipped.find("format of the quantised base"),
             std::string::npos);
   row.framework = "torchtune full, activation offloading";
+  row.attention.clear();
   run = interpret(row);
   EXPECT_EQ(run.skipped, "");
   EXPECT_TRUE(run.activationOffload);

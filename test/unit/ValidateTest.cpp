@@ -333,6 +333,13 @@ TEST(Recipe, ShippedConfigurations) {
         "mistralai/Ministral-8B-Instruct-2410",
         "deepseek-ai/DeepSeek-R1-Distill-Qwen-7B"})
     EXPECT_TRUE(shippedConfig(name, {}, 4096)) << name;
+  for (const char *name : {"Qwen3 30B MoE", "Qwen3 MoE 30B A3B", "Qwen3-30B",
+                           "Qwen3-30B-A3B-MoE", "Qwen3 MoE 30B"})
+    EXPECT_EQ(shippedConfig(name, {}, 4096),
+              shippedConfig("Qwen/Qwen3-30B-A3B", {}, 4096))
+        << name;
+  EXPECT_EQ(shippedConfig("Qwen3-235B", {}, 4096),
+            shippedConfig("Qwen/Qwen3-235B-A22B", {}, 4096));
   EXPECT_FALSE(shippedConfig("own", {}, 4096));
   ModelSizes stated;
   stated.layers = 2;
