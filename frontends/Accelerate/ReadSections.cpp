@@ -153,7 +153,7 @@ void AccelerateReader::checkFullGraph(const Field &field) {
       : strategy == Strategy::Fsdp1 ? "FSDP1 ends the graph at each unit"
                                     : "FSDP2's hooks end the graph at each "
                                       "unit";
-  error("invalid-value", field,
+  error("graph-ends", field,
         ends + ", and dynamo_use_fullgraph refuses that: the first step stops "
                "with torch._dynamo.exc.Unsupported",
         "write dynamo_use_fullgraph: false, or "

@@ -174,6 +174,10 @@ EXPECTED = {
 }
 
 
+# What torch stops with in a step, which no launch comes to.
+IN_STEPS = {"graph-ends"}
+
+
 def random_jobs(context, count=150, seed=3):
     """Errors where launch or the plugins raise, and nothing unexpected."""
     import accelerate_frontend
@@ -193,8 +197,8 @@ def random_jobs(context, count=150, seed=3):
         if not error and wanted == ("DeepSpeed? ",):
             error = deepspeed_error(path)
         refused += bool(error)
-        surprising = set(codes(found, "error", "warning", "note")) - EXPECTED
-        if bool(codes(found, "error")) != bool(error) or surprising:
+        surprising = set(codes(found, "error", "warning", "note")) - EXPECTED - IN_STEPS
+        if bool(set(codes(found, "error")) - IN_STEPS) != bool(error) or surprising:
             with open(path, encoding="utf-8") as f:
                 wrong.append(f"{f.read()}Accelerate: {error}\nhere: {found}")
     check(not wrong, f"{len(wrong)} of {count} differ:\n"
