@@ -1,21 +1,38 @@
 """At which budget a plan fits, to the byte."""
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 TOOL, YAML, MODEL = sys.argv[1:]
 
 
-def plan(*options):
+def file_of(executor):
+    """What launches it is what is planned."""
+    with open(YAML, encoding="utf-8") as f:
+        text = f.read()
+    if executor == "fsdp1":
+        text = text.replace("fsdp_version: 2", "fsdp_version: 1")
+    if executor == "deepspeed":
+        text = ("distributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+                "num_processes: 2\ndeepspeed_config: {zero_stage: 3}\n")
+    path = os.path.join(tempfile.mkdtemp(), executor + ".yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def plan(config, *options):
     done = subprocess.run(
-        [TOOL, "plan", YAML, "--model", MODEL, "--seq-len", "32",
+        [TOOL, "plan", config, "--model", MODEL, "--seq-len", "32",
          "--format", "json", *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     return done.returncode, json.loads(done.stdout)["memory"]
 
 
 def check(executor, target):
-    options = ["--executor", executor]
+    options = [file_of(executor), "--executor", executor]
     if target:
         options += ["--target", target]
     code, memory = plan(*options)

@@ -1,8 +1,10 @@
 """The allocator's segments in plans: by replay, and what the settings of the
 allocator make of them."""
 import json
+import os
 import subprocess
 import sys
+import tempfile
 
 TOOL, YAML, DDP, MODEL = sys.argv[1:]
 
@@ -16,8 +18,18 @@ def memory(*options, config=YAML):
     return json.loads(done.stdout)["memory"]
 
 
-for executor in ("fsdp2", "fsdp1", "deepspeed"):
-    plain = memory("--executor", executor)
+# The file of each: what launches it is what is planned.
+with open(YAML, encoding="utf-8") as f:
+    text = f.read()
+FILES = {"fsdp2": text,
+         "fsdp1": text.replace("fsdp_version: 2", "fsdp_version: 1"),
+         "deepspeed": "distributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+                      "num_processes: 2\ndeepspeed_config: {zero_stage: 3}\n"}
+for executor, content in FILES.items():
+    config = os.path.join(tempfile.mkdtemp(), executor + ".yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(content)
+    plain = memory("--executor", executor, config=config)
     replayed = plain["replayed_reserved_bytes"]
     assert plain["peak_bytes"] <= replayed < 1.35 * plain["peak_bytes"], plain
     assert replayed % (2 << 20) == 0, plain
@@ -26,7 +38,7 @@ for executor in ("fsdp2", "fsdp1", "deepspeed"):
     assert (plain["reserved_by"] == "replay") == (
         plain["reserved_bytes"] == replayed), plain
     growing = memory("--executor", executor, "--allocator-conf",
-                     "expandable_segments:True")
+                     "expandable_segments:True", config=config)
     assert growing["peak_bytes"] == plain["peak_bytes"]
     assert growing["replayed_reserved_bytes"] != replayed
     print(f"{executor}: by replay, and other segments where they grow")

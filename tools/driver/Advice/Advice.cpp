@@ -401,13 +401,35 @@ private:
       if (!slower)
         return;
       tuned.predicted = next->predicted;
-      tuned.result.best = {next->point, evaluator.evaluate(next->point)};
+      tuned.result.best = {next->point, {}};
+      takeBackTrifles(*advice.space, evaluator, tuned);
       tuned.result.front.push_back(*tuned.result.best);
       decide(*advice.space, evaluator, *advice.editor,
              std::max(advice.roomBytes, tuned.result.best->evaluation.bytes),
              tuned);
       planner.planAnew(evaluator, tuned, /*refusals=*/true);
     }
+  }
+
+  /// Takes back what of the best is not worth a line, as the search does.
+  void takeBackTrifles(const tune::Space &space,
+                       tune::CachedEvaluator &evaluator, Tuned &tuned) const {
+    tune::Point &point = tuned.result.best->point;
+    const double limit =
+        tuned.predicted.stepSeconds * (1 + tune::SearchOptions().worthwhile);
+    for (int k = tune::numKnobs; k-- > 0;) {
+      const auto knob = static_cast<tune::Knob>(k);
+      tune::Point same = point;
+      StepPrediction p;
+      same[knob] = space.configured[knob];
+      if (knob != tune::Knob::Mesh && same != point &&
+          space.problem(same).empty() &&
+          planner.fitsAsPlanned(evaluator, same, p) && p.stepSeconds <= limit) {
+        point = std::move(same);
+        tuned.predicted = std::move(p);
+      }
+    }
+    tuned.result.best->evaluation = evaluator.evaluate(point);
   }
 
   /// What the best setting says of each knob, and the lines that say it.
@@ -479,8 +501,8 @@ private:
 
   /// The fastest of the front that is planned to fit; `budgetBytes` becomes
   /// its own by the estimate.
-  void takeFromFront(tune::CachedEvaluator &evaluator, Tuned &tuned,
-                     int64_t &budgetBytes) const {
+  void takeFromFront(const tune::Space &space, tune::CachedEvaluator &evaluator,
+                     Tuned &tuned, int64_t &budgetBytes) const {
     std::vector<tune::Verdict> front = tuned.result.front;
     std::stable_sort(front.begin(), front.end(),
                      [](const tune::Verdict &a, const tune::Verdict &b) {
@@ -491,7 +513,8 @@ private:
       if (verdict.evaluation.bytes <= advice.roomBytes &&
           planner.fitsAsPlanned(evaluator, verdict.point, tuned.predicted)) {
         tuned.result.best = verdict;
-        budgetBytes = verdict.evaluation.bytes;
+        takeBackTrifles(space, evaluator, tuned);
+        budgetBytes = tuned.result.best->evaluation.bytes;
         return;
       }
   }
@@ -540,7 +563,7 @@ private:
       if (!tuned.result.best ||
           !planner.fitsAsPlanned(evaluator, tuned.result.best->point,
                                  tuned.predicted))
-        takeFromFront(evaluator, tuned, options.budgetBytes);
+        takeFromFront(space, evaluator, tuned, options.budgetBytes);
     }
     if (!tuned.result.best)
       return tuned;
