@@ -41,13 +41,6 @@ int64_t AccelerateReader::meshSize(const char *name) {
   return *number;
 }
 
-std::string accel::oneOf(const std::vector<std::string> &values) {
-  std::string listed;
-  for (size_t i = 0; i < values.size(); ++i)
-    listed += (i == 0 ? "" : i + 1 < values.size() ? ", " : " or ") + values[i];
-  return listed;
-}
-
 void AccelerateReader::checkExchange(const char *axis, const char *name,
                                      const std::vector<std::string> &values) {
   std::string key = std::string("parallelism_config_") + axis + "_" + name;

@@ -39,9 +39,6 @@ struct Section {
 /// "Accelerate's default", or more precisely whose and since when.
 std::string whyDefault(const KeyInfo *key, AccelerateVersion version);
 
-/// "TE, MSAMP or AO", of values that are expected.
-std::string oneOf(const std::vector<std::string> &values);
-
 class AccelerateReader {
 public:
   AccelerateReader(const std::string &file, const yaml::Node &root,

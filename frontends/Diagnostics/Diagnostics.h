@@ -218,6 +218,9 @@ std::string nearest(std::string_view word,
 std::string didYouMean(std::string_view word,
                        const std::vector<std::string> &candidates);
 
+/// "a, b or c".
+std::string oneOf(const std::vector<std::string> &values);
+
 /// `text` for use in a message: control characters and invalid UTF-8 replaced,
 /// cut to at most `limit` characters.
 std::string printable(std::string_view text, size_t limit = 60);

@@ -189,3 +189,10 @@ std::string accel::didYouMean(std::string_view word,
   std::string best = nearest(word, candidates);
   return best.empty() ? best : "did you mean '" + best + "'?";
 }
+
+std::string accel::oneOf(const std::vector<std::string> &values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
+  return text;
+}

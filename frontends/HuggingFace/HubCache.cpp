@@ -108,12 +108,14 @@ std::string modelTypeOf(const std::string &name) {
 std::optional<ModuleTree> moduleTreeNamed(const std::string &name,
                                           const ModuleTreeOptions &options,
                                           DiagnosticEngine &engine) {
-  const std::string folder = modelFolder(name);
-  if (folder.empty())
-    if (const auto published = publishedModel(name))
-      return parseModuleTree(published->config,
-                             published->name + "/config.json", options, engine);
-  return readModuleTree(folder.empty() ? name : folder, options, engine);
+  return readNamed(
+      name,
+      [&](const std::string &folder) {
+        return readModuleTree(folder, options, engine);
+      },
+      [&](const std::string &text, const std::string &file) {
+        return parseModuleTree(text, file, options, engine);
+      });
 }
 
 std::string hubHint(const std::string &name) {

@@ -6,6 +6,7 @@
 #ifndef ACCEL_FRONTENDS_HUGGINGFACE_HUBCACHE_H
 #define ACCEL_FRONTENDS_HUGGINGFACE_HUBCACHE_H
 
+#include "frontends/HuggingFace/PublishedModels.h"
 #include "frontends/ModuleTree/ModuleTree.h"
 
 #include <string>
@@ -24,6 +25,17 @@ std::string findInHubCache(const std::string &name);
 /// The folder that a model's name means: `name` itself if it is there, else its
 /// snapshot in the cache, else empty.
 std::string modelFolder(const std::string &name);
+
+/// Reads what a model's name means: `ofFolder` its folder, or `name` itself for
+/// a message; `ofText` a published config.json and its file for messages.
+template <typename OfFolder, typename OfText>
+auto readNamed(const std::string &name, OfFolder ofFolder, OfText ofText) {
+  const std::string folder = modelFolder(name);
+  if (folder.empty())
+    if (const auto published = publishedModel(name))
+      return ofText(published->config, published->name + "/config.json");
+  return ofFolder(folder.empty() ? name : folder);
+}
 
 /// `model_type` of the config.json that a model's name means: that of a folder,
 /// a file, a snapshot in the cache or a published model; empty where there is

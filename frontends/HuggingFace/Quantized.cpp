@@ -7,7 +7,6 @@
 
 #include "frontends/ConfigJson/ConfigReader.h"
 #include "frontends/HuggingFace/HubCache.h"
-#include "frontends/HuggingFace/PublishedModels.h"
 
 #include <filesystem>
 
@@ -198,12 +197,14 @@ void readQuantizationFile(const std::string &path,
 void readQuantizationNamed(const std::string &name,
                            std::optional<QuantizationConfig> &config,
                            DiagnosticEngine &engine) {
-  const std::string folder = modelFolder(name);
-  if (folder.empty())
-    if (const auto published = publishedModel(name))
-      return readQuantization(published->config,
-                              published->name + "/config.json", config, engine);
-  readQuantizationFile(folder.empty() ? name : folder, config, engine);
+  readNamed(
+      name,
+      [&](const std::string &folder) {
+        readQuantizationFile(folder, config, engine);
+      },
+      [&](const std::string &text, const std::string &file) {
+        readQuantization(text, file, config, engine);
+      });
 }
 
 } // namespace accel::huggingface

@@ -231,14 +231,8 @@ void Fields::choice(const char *key, Setting<std::string> &setting,
                                       value.text) != choices.end()) {
       result = value.text;
     } else {
-      std::string all;
-      for (size_t i = 0; i < choices.size(); ++i)
-        all += (i == 0                    ? ""
-                : i + 1 == choices.size() ? " or "
-                                          : ", ") +
-               choices[i];
       error("invalid-value", key,
-            keyPath(key) + " must be " + all + ", this is " +
+            keyPath(key) + " must be " + oneOf(choices) + ", this is " +
                 yaml::shortText(value),
             value.isString() ? didYouMean(value.text, choices) : "");
     }

@@ -170,3 +170,17 @@ LoadedConfig accel::loadConfig(const std::string &path,
   result.outcome = engine.outcome();
   return result;
 }
+
+std::optional<Setting<bool>> accel::asksForGraphs(const JobConfig &job) {
+  if (*job.script.replaysGraphs)
+    return job.script.replaysGraphs;
+  const DynamoSettings &dynamo = job.accelerate.dynamo;
+  if (!dynamo.compiles() || !usesCudaGraphs(*dynamo.mode))
+    return std::nullopt;
+  Setting<bool> asked;
+  asked.value = true;
+  asked.origin = dynamo.mode.origin;
+  asked.key = dynamo.mode.key;
+  asked.at = dynamo.mode.at;
+  return asked;
+}

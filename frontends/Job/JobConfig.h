@@ -279,6 +279,10 @@ struct LoadedConfig {
 LoadedConfig loadConfig(const std::string &path, const LoadOptions &options,
                         DiagnosticEngine &engine);
 
+/// What asks for kernels that are recorded once and replayed as CUDA graphs:
+/// the script's torch_compile_mode, else Accelerate's dynamo_mode.
+std::optional<Setting<bool>> asksForGraphs(const JobConfig &job);
+
 /// The defaults of a job without a file, around an accelerate configuration.
 JobConfig defaultJob(AccelerateConfig accelerate);
 

@@ -22,14 +22,6 @@ namespace {
 
 constexpr double largest = std::numeric_limits<double>::max();
 
-/// "a, b or c".
-std::string listed(const std::vector<std::string> &names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
-  return text;
-}
-
 /// Another optimizer that has the hyperparameter, or null.
 const plan::OptimizerDescription *ownerOf(const std::string &key) {
   for (const plan::OptimizerDescription &description : plan::optimizers())
@@ -74,7 +66,7 @@ void JobReader::readOptimizer(JobConfig &job) {
                    "optimizer '" + std::string(description->name) +
                        "' has no '" + key + "'",
                    "'" + key + "' is a key of " + owner->name + "; those of " +
-                       description->name + " are " + listed(known),
+                       description->name + " are " + oneOf(known),
                    true);
     said.push_back(key);
   }
@@ -100,13 +92,13 @@ void JobReader::refuseOptimizer(const Fields &fields, const std::string &name) {
       if (options.accelerate.forPlanning)
         fields.report(Severity::Error, notSupportedCode, "name",
                       "optimizer '" + name + "' is not supported yet, only " +
-                          listed(names) + (names.size() > 1 ? " are" : " is"));
+                          oneOf(names) + (names.size() > 1 ? " are" : " is"));
       return;
     }
   const std::string hint = didYouMean(name, names);
   fields.error("invalid-value", "name",
                "'" + printable(name) + "' is not an optimizer",
-               hint.empty() ? "write " + listed(names) : hint);
+               hint.empty() ? "write " + oneOf(names) : hint);
 }
 
 void JobReader::readHyperparameter(const Fields &fields,

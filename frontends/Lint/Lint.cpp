@@ -18,20 +18,14 @@ namespace accel {
 void lintGraphGradients(const std::string &path, const JobConfig &job,
                         DiagnosticEngine &engine) {
   const AccelerateConfig &accelerate = job.accelerate;
-  const DynamoSettings &dynamo = accelerate.dynamo;
-  const bool script = *job.script.replaysGraphs;
-  const bool asked =
-      script || (dynamo.compiles() && usesCudaGraphs(*dynamo.mode));
+  const auto asked = asksForGraphs(job);
   const bool keeps = *accelerate.strategy == Strategy::Single ||
                      *accelerate.strategy == Strategy::Ddp;
   if (job.isJob || !asked || !keeps || *accelerate.cpu ||
       *job.accumulation <= 1)
     return;
-  const Location &at = script ? job.script.replaysGraphs.at : dynamo.mode.at;
-  const std::string &key =
-      script ? job.script.replaysGraphs.key : dynamo.mode.key;
   engine.report(diagnosticAt(
-      at, key, Severity::Error, "cuda-graphs",
+      asked->at, asked->key, Severity::Error, "cuda-graphs",
       "CUDA graphs overwrite the gradients that the " +
           std::to_string(*job.accumulation) +
           " micro-batches of a step add up, and torch stops in the second",

@@ -43,15 +43,15 @@ struct Cursor {
 constexpr std::string_view digits = "0123456789";
 constexpr std::string_view digitsAndUnder = "0123456789_";
 
-bool oneOf(std::string_view text,
-           std::initializer_list<std::string_view> words) {
+bool isOneOf(std::string_view text,
+             std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
 bool isBool(std::string_view t) {
-  return oneOf(t, {"yes", "Yes", "YES", "no", "No", "NO", "true", "True",
-                   "TRUE", "false", "False", "FALSE", "on", "On", "ON", "off",
-                   "Off", "OFF"});
+  return isOneOf(t, {"yes", "Yes", "YES", "no", "No", "NO", "true", "True",
+                     "TRUE", "false", "False", "FALSE", "on", "On", "ON", "off",
+                     "Off", "OFF"});
 }
 
 /// (?::[0-5]?[0-9])+ : the further places of a sexagesimal number.
@@ -99,7 +99,7 @@ bool exponent(Cursor &c) {
 }
 
 bool isFloat(std::string_view text) {
-  if (oneOf(text, {".nan", ".NaN", ".NAN"}))
+  if (isOneOf(text, {".nan", ".NaN", ".NAN"}))
     return true;
   Cursor c{text};
   if (c.take('.') && c.takeAny(digits)) {
@@ -109,7 +109,7 @@ bool isFloat(std::string_view text) {
   c.at = 0;
   c.takeAny("+-");
   std::string_view rest = text.substr(c.at);
-  if (oneOf(rest, {".inf", ".Inf", ".INF"}))
+  if (isOneOf(rest, {".inf", ".Inf", ".INF"}))
     return true;
   if (!c.takeAny(digits))
     return false;
@@ -174,7 +174,7 @@ Tag accel::yaml::resolvePlain(std::string_view text) {
   // `! "no\n"` gets here with one.)
   if (text.size() > 1 && text.back() == '\n')
     text.remove_suffix(1);
-  if (oneOf(text, {"~", "null", "Null", "NULL"}))
+  if (isOneOf(text, {"~", "null", "Null", "NULL"}))
     return Tag::Null;
   if (isBool(text))
     return Tag::Bool;
@@ -182,7 +182,7 @@ Tag accel::yaml::resolvePlain(std::string_view text) {
     return Tag::Merge;
   if (text == "=")
     return Tag::Value;
-  if (oneOf(text, {"!", "&", "*"}))
+  if (isOneOf(text, {"!", "&", "*"}))
     return Tag::Unknown; // "yaml", which nothing constructs
   char c = text[0];
   if (!((c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.'))

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Validate/RowWords.h"
+#include "passes/Validate/TextWords.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,7 +17,6 @@ namespace {
 using Names = std::initializer_list<const char *>;
 
 bool letter(char c) { return c >= 'a' && c <= 'z'; }
-bool digit(char c) { return c >= '0' && c <= '9'; }
 
 bool startsAt(const std::string &text, size_t at, const char *word) {
   return text.compare(at, std::strlen(word), word) == 0;

@@ -57,9 +57,7 @@ bool parseBytes(std::string_view text, int64_t &bytes) {
 
 std::string expectedOneOf(const std::string &word,
                           const std::vector<std::string> &names) {
-  std::string text = "expected ";
-  for (size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+  const std::string text = "expected " + oneOf(names);
   const std::string hint = didYouMean(word, names);
   return hint.empty() ? text : text + "; " + hint;
 }

@@ -138,6 +138,12 @@ std::string judgedBy(const Advice &advice) {
              : "the budget";
 }
 
+std::string over(const Advice &advice, int64_t deviceBytes,
+                 const std::string &peakWhere) {
+  return formatBytes(deviceBytes - advice.roomBytes) + " over " +
+         judgedBy(advice) + ", at the peak in " + peakWhere;
+}
+
 std::string refusal(const Advice &advice, const tune::Decided &d) {
   const tune::Change &r = *d.refused;
   const std::string slower = formatSecondsChange(r.seconds) + " a step";
@@ -145,9 +151,8 @@ std::string refusal(const Advice &advice, const tune::Decided &d) {
     return r.text + ": " + slower + ", " + formatBytesChange(r.bytes);
   if (r.evaluation.bytes <= advice.roomBytes)
     return r.text + ": does not fit (" + slower + ")";
-  return r.text + ": " + formatBytes(r.evaluation.bytes - advice.roomBytes) +
-         " over " + judgedBy(advice) + ", at the peak in " + d.refusedAt +
-         " (" + slower + ")";
+  return r.text + ": " + over(advice, r.evaluation.bytes, d.refusedAt) + " (" +
+         slower + ")";
 }
 
 std::vector<plan::Decision> recordedDecisions(const Advice &advice) {

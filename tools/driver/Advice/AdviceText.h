@@ -40,6 +40,10 @@ std::string refusal(const Advice &advice, const tune::Decided &d);
 /// Of what does not fit: "2.84 GiB too much", or where the device has room,
 /// that the host has none.
 std::string lacking(const Advice &advice, int64_t deviceBytes);
+/// Of what the device has no room for: "2.84 GiB over the budget, at the peak
+/// in backward of head".
+std::string over(const Advice &advice, int64_t deviceBytes,
+                 const std::string &peakWhere);
 /// What settings are judged by: "the budget", or "what --confidence leaves of
 /// the budget".
 std::string judgedBy(const Advice &advice);

@@ -97,18 +97,9 @@ std::optional<Setting<bool>> compiledWhole(const PlanInputs &inputs) {
 }
 
 std::optional<Setting<bool>> replaysGraphs(const PlanInputs &inputs) {
-  const Setting<bool> &script = inputs.job.script.replaysGraphs;
-  if (*script)
-    return script;
-  const DynamoSettings &dynamo = inputs.job.accelerate.dynamo;
-  if (!launchCompiles(inputs) || !usesCudaGraphs(*dynamo.mode))
+  if (!*inputs.job.script.replaysGraphs && !launchCompiles(inputs))
     return std::nullopt;
-  Setting<bool> asked;
-  asked.value = true;
-  asked.origin = dynamo.mode.origin;
-  asked.key = dynamo.mode.key;
-  asked.at = dynamo.mode.at;
-  return asked;
+  return asksForGraphs(inputs.job);
 }
 
 static std::string whyNot(const PlanInputs &inputs) {

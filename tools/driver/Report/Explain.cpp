@@ -69,7 +69,7 @@ private:
             std::to_string(u.parameters.size()) + " parameters, " +
             std::to_string(u.numel) + " elements (" + std::to_string(u.padded) +
             " with alignment)\n";
-    const UnitBytes bytes = unitBytes(plan)[index];
+    const UnitBytes bytes = unitBytes(plan, u);
     text += "  a rank keeps " + formatBytes(bytes.kept) + " of them in " +
             bytes.dtypes;
     if (bytes.gathered)

@@ -35,10 +35,9 @@ static std::string against(const MeshAnswer &answer, const MeshChoice &other) {
 
 static std::string lacks(const Advice &advice, const MeshChoice &other) {
   const int64_t bytes = other.predicted.deviceBytes;
-  if (bytes <= advice.roomBytes)
-    return lacking(advice, bytes);
-  return formatBytes(bytes - advice.roomBytes) + " over " + judgedBy(advice) +
-         ", at the peak in " + other.predicted.peakWhere;
+  return bytes <= advice.roomBytes
+             ? lacking(advice, bytes)
+             : over(advice, bytes, other.predicted.peakWhere);
 }
 
 std::string renderMesh(const Advice &advice) {

@@ -11,15 +11,15 @@
 
 namespace accel {
 
-namespace {
-
-UnitBytes flatBytes(const plan::Plan &plan, const plan::Unit &unit) {
+UnitBytes unitBytes(const plan::Plan &plan, const plan::Unit &unit) {
   return {plan::shardNumel(plan, unit) * plan::itemSize(unit.storage),
           plan::readsShard(plan, unit)
               ? 0
               : plan::roleBytes(plan, unit, plan::Role::Gathered),
           plan::toString(unit.storage)};
 }
+
+namespace {
 
 /// Parameters that are tensors of their own.
 class Tensors {
@@ -40,7 +40,7 @@ public:
           return parameter && parameter->quantized();
         });
     if (!packed && !zero)
-      return flatBytes(plan, unit);
+      return unitBytes(plan, unit);
     const int64_t ranks = sharded ? plan.shardRanks(unit) : 1;
     UnitBytes bytes;
     bytes.dtypes = plan::toString(unit.storage);
@@ -87,7 +87,7 @@ private:
 std::vector<UnitBytes> unitBytes(const plan::Plan &plan) {
   std::vector<UnitBytes> all;
   for (const plan::Unit &unit : plan.units)
-    all.push_back(flatBytes(plan, unit));
+    all.push_back(unitBytes(plan, unit));
   return all;
 }
 

@@ -20,7 +20,8 @@ struct UnitBytes {
   std::string dtypes; // of what is kept: "bf16", "u8 and bf16"
 };
 
-/// By unit of a plan that accel-run executes.
+/// Of a plan that accel-run executes, and by unit of it.
+UnitBytes unitBytes(const plan::Plan &plan, const plan::Unit &unit);
 std::vector<UnitBytes> unitBytes(const plan::Plan &plan);
 
 /// By unit of a plan under the framework that `report` is of: a quantised base
