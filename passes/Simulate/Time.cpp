@@ -234,7 +234,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
           own = drive->end(own, in);
         event.waited = std::max(0.0, in - compute);
         compute += event.waited;
-        result.exposedSeconds += event.waited;
+        event.exposed = event.waited;
         break;
       }
       updates(compute);
@@ -243,7 +243,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
           units[instruction.unit].update + units[instruction.unit].updateWire;
       // Sums that the update itself waits for.
       compute += units[instruction.unit].updateWire;
-      result.exposedSeconds += units[instruction.unit].updateWire;
+      event.exposed = units[instruction.unit].updateWire;
       break;
     case ProgramInstructionKind::GradNorm:
       if (plan.offload.states) {
@@ -301,7 +301,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         // The part that cannot be hidden is taken from the computation.
         const double taken = transfer * (1 - target.overlap);
         compute += taken;
-        result.exposedSeconds += taken;
+        event.exposed = taken;
         flight.end = std::max(ready, wire) + transfer;
         wire = flight.end;
       }
@@ -316,7 +316,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       own += event.waited;
       event.begin = own;
       if (instruction.stream == Stream::Compute) {
-        result.exposedSeconds += event.waited;
+        event.exposed = event.waited;
         work(flight.finish);
       } else {
         own += flight.finish;
@@ -325,6 +325,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     }
     }
     event.end = std::max(event.end, own);
+    result.exposedSeconds += event.exposed;
     if (withEvents)
       result.events.push_back(event);
   }

@@ -25,6 +25,7 @@ struct TimelineEvent {
   plan::Stream stream = plan::Stream::Compute;
   double begin = 0, end = 0; // a collective's end: its data is there
   double waited = 0;         // of an await: for the collective, before `begin`
+  double exposed = 0;        // the computation waits so long for what it does
 };
 
 /// One program from an idle machine to the end of its last instruction.

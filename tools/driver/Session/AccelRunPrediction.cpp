@@ -24,7 +24,7 @@ namespace {
 std::string causeOf(const plan::Plan &plan, const plan::Program &program,
                     const plan::ProgramInstruction &await) {
   if (await.kind == plan::ProgramInstructionKind::Optimizer)
-    return "update on the host";
+    return plan.offload.states ? "update on the host" : "what updates exchange";
   for (const plan::ProgramInstruction &instruction : program.instructions)
     if (instruction.timepoint == await.timepoint &&
         instruction.kind != plan::ProgramInstructionKind::Await) {
@@ -134,8 +134,8 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
       double times = static_cast<double>(repeat);
       if (instruction.kind == plan::ProgramInstructionKind::Optimizer)
         p.optimizerSeconds += (event.end - event.begin) * times;
-      if (event.waited > 0)
-        waited[causeOf(plan, program, instruction)] += event.waited * times;
+      if (event.exposed > 0)
+        waited[causeOf(plan, program, instruction)] += event.exposed * times;
     }
   }
   for (auto &[cause, seconds] : waited) {
