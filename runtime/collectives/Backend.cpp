@@ -6,6 +6,7 @@
 #include "runtime/collectives/Backend.h"
 
 #include "runtime/collectives/CudaModule.h"
+#include "runtime/collectives/PeerMemory.h"
 #include "runtime/collectives/Progress.h"
 
 #include <ATen/ops/empty.h>
@@ -41,6 +42,11 @@ namespace {
   throw CollectiveError(text);
 }
 
+/// The watch knows more of a hang than the libraries do, and comes first.
+std::chrono::seconds libraryTimeout() {
+  return 2 * collectiveTimeout() + std::chrono::seconds(60);
+}
+
 /// Starts a collective.
 template <typename Start> Pending started(const char *what, Start &&start) {
   try {
@@ -74,8 +80,11 @@ void Pending::wait() {
   }
 }
 
-Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> backend, Way way)
-    : backend(std::move(backend)), way(way) {}
+Communicator::Communicator(c10::intrusive_ptr<c10d::Backend> made, Way way)
+    : backend(std::move(made)), way(way) {
+  if (way == Way::Host || way == Way::Staged)
+    peers = std::make_unique<PeerMemory>(backend, libraryTimeout());
+}
 Communicator::~Communicator() {
   // NCCL's group would be aborted otherwise, with a warning.
   if ((way == Way::Stream || way == Way::Lifted) && backend)
@@ -83,6 +92,7 @@ Communicator::~Communicator() {
 }
 int Communicator::rank() const { return backend->getRank(); }
 int Communicator::size() const { return backend->getSize(); }
+int Communicator::peersRead() const { return peers ? peers->peersRead() : 0; }
 
 Pending Communicator::exchange(const char *what,
                                const std::function<at::Tensor(int)> &sent,
@@ -94,17 +104,15 @@ Pending Communicator::exchange(const char *what,
   try {
     for (int step = 1; step < size(); ++step) {
       int from = (rank() - step + size()) % size();
-      std::vector<at::Tensor> piece{received(from)};
-      if (piece[0].numel() == 0)
-        continue;
-      works.push_back(backend->recv(piece, from, tag));
+      const at::Tensor piece = received(from);
+      if (piece.numel() != 0)
+        works.push_back(peers->receive(piece, from, tag));
     }
     for (int step = 1; step < size(); ++step) {
       int to = (rank() + step) % size();
-      std::vector<at::Tensor> piece{sent(to)};
-      if (piece[0].numel() == 0)
-        continue;
-      works.push_back(backend->send(piece, to, tag));
+      const at::Tensor piece = sent(to);
+      if (piece.numel() != 0)
+        works.push_back(peers->send(piece, to, tag));
     }
   } catch (const std::exception &error) {
     failed(what, error);
@@ -246,9 +254,8 @@ Pending Communicator::permute(at::Tensor &output, at::Tensor &input,
     nextTag = (nextTag + 1) & 0xffffff;
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     try {
-      std::vector<at::Tensor> into{output}, out{input};
-      works.push_back(backend->recv(into, from, tag));
-      works.push_back(backend->send(out, to, tag));
+      works.push_back(peers->receive(output, from, tag));
+      works.push_back(peers->send(input, to, tag));
     } catch (const std::exception &error) {
       failed("permute", error);
     }
@@ -311,7 +318,10 @@ Pending Communicator::send(at::Tensor &tensor, int peer) {
   sentTo[peer] = (tag + 1) & 0xffffff;
   std::vector<at::Tensor> tensors{way == Way::Staged ? tensor.to(at::kCPU)
                                                      : tensor};
-  return started("send", [&] { return backend->send(tensors, peer, tag); });
+  return started("send", [&] {
+    return peers ? peers->send(tensors[0], peer, tag)
+                 : backend->send(tensors, peer, tag);
+  });
 }
 
 Pending Communicator::receive(at::Tensor &tensor, int peer) {
@@ -323,8 +333,10 @@ Pending Communicator::receive(at::Tensor &tensor, int peer) {
           ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU))
           : tensor;
   std::vector<at::Tensor> tensors{into};
-  Pending pending =
-      started("receive", [&] { return backend->recv(tensors, peer, tag); });
+  Pending pending = started("receive", [&] {
+    return peers ? peers->receive(into, peer, tag)
+                 : backend->recv(tensors, peer, tag);
+  });
   if (way != Way::Staged)
     return pending;
   pending.wait();
@@ -342,11 +354,6 @@ void Communicator::barrier() {
 }
 
 namespace {
-/// The watch knows more of a hang than the libraries do, and comes first.
-std::chrono::seconds libraryTimeout() {
-  return 2 * collectiveTimeout() + std::chrono::seconds(60);
-}
-
 #ifdef USE_C10D_GLOO
 c10::intrusive_ptr<c10d::Backend>
 makeGloo(const c10::intrusive_ptr<c10d::Store> &store,

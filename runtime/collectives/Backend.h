@@ -28,6 +28,8 @@ class Work;
 
 namespace accel::run {
 
+class PeerMemory;
+
 /// A collective failed: usually because a peer has gone, so that the cause is
 /// elsewhere (Watchdog finds it).
 struct CollectiveError : std::runtime_error {
@@ -61,6 +63,8 @@ public:
   ~Communicator();
   int rank() const;
   int size() const;
+  /// Peers whose memory is read (PeerMemory).
+  int peersRead() const;
 
   /// `output` holds size() pieces; `input` may be this rank's piece of it.
   Pending allGather(at::Tensor &output, at::Tensor &input);
@@ -102,6 +106,7 @@ private:
                  const std::function<Pending(at::Tensor &)> &collective);
 
   c10::intrusive_ptr<c10d::Backend> backend;
+  std::unique_ptr<PeerMemory> peers; // of Gloo
   int nextTag = 0;
   std::vector<int> sentTo, receivedFrom; // messages by peer
   Way way;

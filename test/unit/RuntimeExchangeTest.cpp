@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <numeric>
 
 using namespace accel;
@@ -350,6 +351,59 @@ TEST(RuntimeExchange, ReducesInPlaceAndCountsItsPlace) {
     EXPECT_EQ(right[rank],
               (std::vector<double>{1, 6, 16.0 * static_cast<double>(rank % 3)}))
         << rank;
+}
+
+/// Sums of what all ranks exchange in pieces of a few elements and of many,
+/// whole, uneven and round, and how many peers this rank reads.
+std::vector<double> exchanged(run::Groups &groups) {
+  run::Communicator &all = *groups.world();
+  const int own = all.rank(), size = all.size();
+  std::vector<double> result;
+  for (int round = 0; round < 3; ++round)
+    for (const int64_t piece : {3, 1 << 15}) {
+      at::Tensor gathered = at::zeros({piece * size});
+      at::Tensor mine = at::full({piece}, own + 1.0 + round);
+      run::Pending first = all.allGather(gathered, mine);
+      at::Tensor received = at::zeros({piece * size});
+      at::Tensor sent = at::arange(piece * size, at::kFloat) * (own + 1.0);
+      run::Pending second = all.exchangeParts(received, sent);
+      first.wait();
+      second.wait();
+      at::Tensor passed = at::zeros({piece});
+      all.permute(passed, mine, 1).wait();
+      std::vector<int64_t> counts, gets;
+      for (int peer = 0; peer < size; ++peer) {
+        counts.push_back(piece * peer); // nothing to the first
+        gets.push_back(piece * own);
+      }
+      at::Tensor uneven = at::zeros({piece * own * size});
+      at::Tensor given = at::full({piece * size * (size - 1) / 2}, own + 1.0);
+      all.exchangeUneven(uneven, given, gets, counts).wait();
+      for (const at::Tensor &tensor : {gathered, received, passed, uneven})
+        result.push_back(tensor.sum(at::kDouble).item<double>());
+    }
+  result.push_back(all.peersRead());
+  return result;
+}
+
+TEST(RuntimeExchange, ReadsInTheMemoryOfPeersWhatIsSentOtherwise) {
+  const plan::Plan plan = mesh();
+  auto by = [&](const char *leastBytes) {
+    setenv("ACCEL_RUN_PEER_BYTES", leastBytes, 1);
+    auto results = onRanks(plan, exchanged);
+    unsetenv("ACCEL_RUN_PEER_BYTES");
+    return results;
+  };
+  auto sent = by("0"), read = by("1"), largeRead = by("65536");
+  const double others = static_cast<double>(plan.ranks() - 1);
+  for (size_t rank = 0; rank < sent.size(); ++rank) {
+    ASSERT_FALSE(sent[rank].empty());
+    EXPECT_EQ(sent[rank].back(), 0);
+    EXPECT_EQ(read[rank].back(), others) << "process_vm_readv is forbidden";
+    sent[rank].back() = others;
+  }
+  EXPECT_EQ(sent, read);
+  EXPECT_EQ(sent, largeRead);
 }
 
 } // namespace

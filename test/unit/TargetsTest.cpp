@@ -131,7 +131,7 @@ TEST(Targets, AFileOfOnesOwn) {
   text = replaced(text, "    source: \"c10::gAlignment\"\n", "");
   text =
       replaced(text, "memory:\n", "memory:\n  bytes:\n    value: 8589934592\n");
-  text = replaced(text, "bandwidth: 1.0e+9", "bandwidth: 2e9");
+  text = replaced(text, "bandwidth: 4.0e+9", "bandwidth: 2e9");
   std::ofstream(path) << text;
   DiagnosticEngine engine;
   std::optional<Target> target = loadTarget(path, engine);
@@ -166,8 +166,8 @@ TEST(Targets, OptionalFiguresAreRead) {
                   "dispatch_seconds: {value: 1e-5}\n"
                   "host: {bandwidth: 5e9, latency: 1e-5, "
                   "update_bandwidth: 7e9, memory_bytes: 1000}\noverlap:\n");
-  text = replaced(text, "    hop: 0.6e-3\n",
-                  "    hop: 0.6e-3\n    tree_hop: 3e-6\n    short_messages: "
+  text = replaced(text, "    hop: 0.1e-3\n",
+                  "    hop: 0.1e-3\n    tree_hop: 3e-6\n    short_messages: "
                   "{bandwidth: 6e8, latency: 2e-6, hop: 1e-6}\n");
   DiagnosticEngine engine;
   std::optional<Target> t = parseTarget("t.yaml", text, engine);
@@ -204,7 +204,7 @@ const Edit edits[] = {
      "memory.context_bytes.value", "must be an integer from 0", 12},
     {"HugeBytes", "value: 60293120", "value: 99999999999999999999999",
      "invalid-value", "memory.context_bytes.value", "must be an integer", 12},
-    {"NotANumber", "bandwidth: 1.0e+9", "bandwidth: .nan", "invalid-value",
+    {"NotANumber", "bandwidth: 4.0e+9", "bandwidth: .nan", "invalid-value",
      "links.intra_node.bandwidth", "not .nan", 16},
     {"Text", "matmul_efficiency: 0.73", "matmul_efficiency: fast",
      "invalid-value", "compute.f32.matmul_efficiency",
@@ -220,8 +220,8 @@ const Edit edits[] = {
     {"PlainFigure",
      "context_bytes:\n    value: 60293120\n    source:", "context_bytes: 3 #",
      "invalid-value", "memory.context_bytes", "must be a mapping", 18},
-    {"ShortMessages", "    hop: 0.6e-3\n",
-     "    hop: 0.6e-3\n    short_messages: {bandwidth: 1e9}\n", "missing-key",
+    {"ShortMessages", "    hop: 0.1e-3\n",
+     "    hop: 0.1e-3\n    short_messages: {bandwidth: 1e9}\n", "missing-key",
      "links.intra_node.short_messages.latency", "needs the key 'latency'", 21},
     {"HostKey", "overlap:\n",
      "host: {bandwith: 1e9, latency: 0, bandwidth: 1}\noverlap:\n",
