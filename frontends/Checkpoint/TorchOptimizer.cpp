@@ -68,7 +68,7 @@ void groupOptions(
   auto number = [&](const char *key, double is) {
     take(key, [&](PickleWriter &out) { out.real(is); });
   };
-  number("lr", plan::learningRate(plan.job.schedule, own.lr, steps));
+  number("lr", plan::learningRates(plan.job, steps)[group]);
   number("initial_lr", own.lr); // of torch's schedulers
   number("weight_decay", own.weightDecay);
   number("eps", plan::numberOf(options, "eps"));
@@ -115,21 +115,23 @@ void paramGroups(PickleWriter &out, const plan::Plan &plan,
 
 void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
                    int64_t stepped) {
-  auto rates = [&](const char *key, bool base) {
+  auto rates = [&](const char *key, const std::vector<double> &is) {
     out.text(key);
     out.emptyList();
     out.mark();
-    for (const plan::OptimizerGroup &group : plan.job.optimizer.groups)
-      out.real(base ? group.lr
-                    : plan::learningRate(plan.job.schedule, group.lr, steps));
+    for (double rate : is)
+      out.real(rate);
     out.appends();
   };
+  std::vector<double> base;
+  for (const plan::OptimizerGroup &group : plan.job.optimizer.groups)
+    base.push_back(group.lr);
   out.text("last_epoch");
   out.integer(stepped);
   out.text("_step_count");
   out.integer(stepped + 1);
-  rates("base_lrs", true);
-  rates("_last_lr", false);
+  rates("base_lrs", base);
+  rates("_last_lr", plan::learningRates(plan.job, steps));
   out.text("lr_lambdas");
   out.emptyList();
   out.mark();

@@ -43,7 +43,7 @@ struct LrSchedule {
   int64_t steps = 0;                 // optimizer steps of the job
   int64_t warmupSteps = 0;           // the first of them
   std::string decay = "constant";    // decayNames of Fields/Job.h
-  double minLr = 0.0;                // the rate that a decay ends at
+  double minLr = 0.0;                // where a decay of the first group ends
   int64_t cycles = 1;                // of cosine_with_restarts
   double power = 1.0;                // of polynomial
   int64_t decaySteps = 0;            // of warmup_stable_decay: the last of them

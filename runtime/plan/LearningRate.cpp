@@ -12,7 +12,8 @@ namespace accel::plan {
 
 namespace {
 
-/// How much of base - minLr is left at `progress` (0 to 1) of a decay.
+/// How much of what a decay takes away is left at `progress` (0 to 1) of a
+/// decay.
 double left(const std::string &shape, double progress) {
   if (shape == "linear")
     return 1.0 - progress;
@@ -38,15 +39,15 @@ double inverseRoot(const LrSchedule &schedule, int64_t step) {
 
 } // namespace
 
-double learningRate(const LrSchedule &schedule, double base, int64_t step) {
+double lrFactor(const LrSchedule &schedule, double base, int64_t step) {
   if (step < schedule.warmupSteps)
-    return base * static_cast<double>(step + 1) /
+    return static_cast<double>(step + 1) /
            static_cast<double>(schedule.warmupSteps);
   const std::string &decay = schedule.decay;
   if (decay == "inverse_sqrt")
-    return base * inverseRoot(schedule, step);
+    return inverseRoot(schedule, step);
   if (decay == "constant" || schedule.steps <= schedule.warmupSteps)
-    return base;
+    return 1;
   const double progress =
       part(step - schedule.warmupSteps, schedule.steps - schedule.warmupSteps);
   double remains = 0;
@@ -63,7 +64,16 @@ double learningRate(const LrSchedule &schedule, double base, int64_t step) {
   } else {
     remains = left(decay, progress);
   }
-  return schedule.minLr + (base - schedule.minLr) * remains;
+  const double end = base > 0 ? schedule.minLr / base : 0;
+  return end + (1 - end) * remains;
+}
+
+std::vector<double> learningRates(const Job &job, int64_t step) {
+  std::vector<double> rates;
+  for (const OptimizerGroup &group : job.optimizer.groups)
+    rates.push_back(group.lr * lrFactor(job.schedule,
+                                        job.optimizer.groups.front().lr, step));
+  return rates;
 }
 
 } // namespace accel::plan

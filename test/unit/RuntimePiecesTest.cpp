@@ -166,38 +166,64 @@ TEST(RuntimeMesh, LastAxisIsFastest) {
 
 TEST(RuntimeLearningRate, WarmUpAndDecay) {
   plan::LrSchedule s{100, 10, "constant", 0.1};
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 0), 0.1);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 9), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 99), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 0), 0.1);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 9), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 99), 1.0);
   s.decay = "linear";
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.55);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 1000), 0.1);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 55), 0.55);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 100), 0.1);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 1000), 0.1);
   s.decay = "cosine";
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.55);
-  EXPECT_GT(learningRate(s, 1.0, 30), 0.1 + 0.9 * 70 / 90);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 55), 0.55);
+  EXPECT_GT(lrFactor(s, 1.0, 30), 0.1 + 0.9 * 70 / 90);
   s.decay = "cosine_with_restarts";
   s.cycles = 3; // 30 steps each
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 25), 0.55);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 40), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 25), 0.55);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 40), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 100), 0.1);
   s.decay = "polynomial";
   s.power = 2;
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 55), 0.1 + 0.9 * 0.25);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 55), 0.1 + 0.9 * 0.25);
   s.decay = "inverse_sqrt";
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 10), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 40), 0.5);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 10), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 40), 0.5);
   s.timescale = 90;
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 280), 0.5);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 280), 0.5);
   s.decay = "warmup_stable_decay";
   s.decaySteps = 20;
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 80), 1.0);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 90), 0.55);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 80), 1.0);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 90), 0.55);
   s.decayShape = "1-sqrt";
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 85), 0.55);
-  EXPECT_DOUBLE_EQ(learningRate(s, 1.0, 100), 0.1);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 85), 0.55);
+  EXPECT_DOUBLE_EQ(lrFactor(s, 1.0, 100), 0.1);
+}
+
+TEST(RuntimeLearningRate, GroupsKeepTheirRatios) {
+  plan::Job job;
+  job.optimizer.groups = {{1e-3, 0}, {1e-5, 0}, {0, 0}, {5e-3, 0}};
+  for (const char *decay : {"linear", "cosine", "cosine_with_restarts",
+                            "polynomial", "warmup_stable_decay"}) {
+    job.schedule = {5, 1, decay, 1e-4};
+    job.schedule.decaySteps = 4;
+    const std::vector<double> end = plan::learningRates(job, 5);
+    ASSERT_EQ(end.size(), 4U) << decay;
+    // What transformers' schedulers end at.
+    EXPECT_DOUBLE_EQ(end[0], 1e-4) << decay;
+    EXPECT_DOUBLE_EQ(end[1], 1e-6) << decay;
+    EXPECT_EQ(end[2], 0) << decay;
+    EXPECT_DOUBLE_EQ(end[3], 5e-4) << decay;
+    for (int64_t step = 0; step < 7; ++step) {
+      const std::vector<double> rates = plan::learningRates(job, step);
+      EXPECT_DOUBLE_EQ(rates[3], 5 * rates[0]) << decay << " " << step;
+      EXPECT_EQ(rates[2], 0) << decay << " " << step;
+    }
+  }
+  // Nothing to decay from.
+  job.optimizer.groups = {{0, 0}};
+  job.schedule.minLr = 0;
+  EXPECT_EQ(plan::learningRates(job, 3).front(), 0);
 }
 
 TEST(RuntimeLossScaler, OffIsOne) {

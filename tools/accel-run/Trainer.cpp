@@ -151,9 +151,7 @@ void Trainer::queueStep(int64_t step) {
   Progress::get().setStep(step);
   flight.before = Usage::now();
   flight.begin = now();
-  std::vector<double> rates;
-  for (const plan::OptimizerGroup &group : job.optimizer.groups)
-    rates.push_back(plan::learningRate(job.schedule, group.lr, step));
+  const std::vector<double> rates = plan::learningRates(job, step);
   record.lr = rates.empty() ? 0 : rates.front();
   const Mesh &mesh = groups.mesh();
   const int64_t ranks = mesh.dataSize();

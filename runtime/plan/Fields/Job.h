@@ -87,7 +87,8 @@ template <typename V> void fields(V &v, Of<V, LrSchedule> &schedule) {
   v("warmup_steps", schedule.warmupSteps,
     {.doc = "The first of them, with a linear warmup"});
   v("decay", schedule.decay, {.names = decayNames, .what = "decay"});
-  v("min_lr", schedule.minLr, {.doc = "Where a decay ends", .least = 0});
+  v("min_lr", schedule.minLr,
+    {.doc = "Where a decay ends, of the first group's lr", .least = 0});
   v.optional("cycles", schedule.cycles, int64_t(1),
              {.doc = "Of cosine_with_restarts", .low = 1, .high = maxInt});
   v.optional("power", schedule.power, 1.0,
