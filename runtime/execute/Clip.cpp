@@ -68,7 +68,7 @@ void Executor::clipOnHost() {
   const double norm = std::sqrt(total) / scale;
   result.gradNorm = norm;
   result.hasGradNorm = true;
-  if ((lossScaler.enabled() || skipsNotFinite) && !std::isfinite(norm)) {
+  if (leavesOut() && !std::isfinite(norm)) {
     result.skipped = true;
     return;
   }
@@ -89,7 +89,7 @@ void Executor::clipOnDevice() {
   at::Tensor total = squareSums.front();
   for (size_t set = 1; set < squareSums.size(); ++set)
     total = total.add(squareSums[set]);
-  const bool checks = lossScaler.enabled() || skipsNotFinite;
+  const bool checks = leavesOut();
   deviceScaler.decide(total, job.job.optimizer.maxGradNorm, checks);
   numbers.select(0, 1).copy_(deviceScaler.norm());
   if (checks)

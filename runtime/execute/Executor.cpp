@@ -157,8 +157,7 @@ void Executor::addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot) {
 /// The host must see the norm where it decides whether a step is left out.
 bool Executor::stepsOnDevice() const {
   return !hardware.device().is_cpu() &&
-         ((optimizer->isSteered() && !job.offload.states) ||
-          !(lossScaler.enabled() || skipsNotFinite));
+         ((optimizer->isSteered() && !job.offload.states) || !leavesOut());
 }
 
 /// The norm's sums are reduced over the axes that shard a unit or split a
@@ -223,15 +222,18 @@ void Executor::awaitGradients(int unit) {
   onHost[unit] = -1;
 }
 
+void Executor::countStep() {
+  if (!counted)
+    optimizer->beginStep();
+  counted = true;
+}
+
 void Executor::update(int unit) {
   if (steps.back().result.skipped)
     return;
   if (updateHook)
     updateHook(unit);
-  if (!counted) {
-    optimizer->beginStep();
-    counted = true;
-  }
+  countStep();
   if (job.offload.states)
     return updateOnHost(unit);
   FlatBuffer *workspace = nullptr;
@@ -411,6 +413,9 @@ void Executor::queueSlots(
     slot = job.job.accumulation;
   }
   step.result.loss /= std::max<int64_t>(slot, 1);
+  // A stage that trains nothing counts as the others do.
+  if (!step.result.skipped)
+    countStep();
   if (!late) {
     lossScaler.update(step.result.skipped);
     return;

@@ -143,7 +143,11 @@ public:
   /// Leaves steps out whose gradients are not finite, also without a loss
   /// scaler. Throws PlanError where the plan has no step that would see it.
   void skipNotFinite(bool skips);
-  /// Optimizer steps that were taken, for the state's step counters.
+  /// Whether the host learns only at `finish` that a step was left out; until
+  /// then `optimizerSteps` counts it.
+  bool decidesLater() const { return late && leavesOut(); }
+  /// Optimizer steps that were taken, for the state's step counters and the
+  /// learning rate.
   double optimizerSteps() const { return optimizer->steps(); }
   void setOptimizerSteps(double steps) { optimizer->setSteps(steps); }
 
@@ -233,6 +237,10 @@ private:
   /// A GPU is not waited for within a step: its numbers stay where they are.
   bool late = false;
   bool stepsOnDevice() const;
+  /// A step whose gradients are not finite changes nothing.
+  bool leavesOut() const { return lossScaler.enabled() || skipsNotFinite; }
+  /// Counts the step at hand as taken, once.
+  void countStep();
   DeviceScaler deviceScaler;
   at::Tensor numbers; // f64: loss, norm, 1 where the step is left out
   at::Tensor seed;    // 0-d f64: the gradient that a loss starts with

@@ -151,7 +151,7 @@ void Trainer::queueStep(int64_t step) {
   Progress::get().setStep(step);
   flight.before = Usage::now();
   flight.begin = now();
-  const std::vector<double> rates = plan::learningRates(job, step);
+  const std::vector<double> rates = ratesAfter(executor.optimizerSteps());
   record.lr = rates.empty() ? 0 : rates.front();
   const Mesh &mesh = groups.mesh();
   const int64_t ranks = mesh.dataSize();
@@ -174,6 +174,16 @@ void Trainer::queueStep(int64_t step) {
   }
   executor.queue(load, rates, base + mesh.dataIndex(),
                  profiled ? &profile : nullptr);
+}
+
+std::vector<double> Trainer::ratesAfter(double taken) const {
+  return plan::learningRates(job, static_cast<int64_t>(taken));
+}
+
+bool Trainer::awaitsDecision() const {
+  const double taken = executor.optimizerSteps();
+  return executor.decidesLater() &&
+         ratesAfter(taken) != ratesAfter(std::max(taken - 1, 0.0));
 }
 
 double Trainer::lossRanks() const {
@@ -464,7 +474,8 @@ int Trainer::run() {
     const bool due = saves(step + 1);
     const bool evaluated = evaluates(step + 1);
     // What is saved or evaluated is known to be sound.
-    const size_t kept = last || due || evaluated ? 0 : stepsAhead;
+    const size_t kept =
+        last || due || evaluated || awaitsDecision() ? 0 : stepsAhead;
     while (inFlight.size() > kept) {
       std::optional<StepRecord> record = finishStep();
       if (evaluated && inFlight.empty())

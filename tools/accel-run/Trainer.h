@@ -45,6 +45,12 @@ private:
   };
   void start();
   void queueStep(int64_t step);
+  /// The groups' rates once the optimizer has taken so many steps: a step that
+  /// is left out does not advance the schedule, as in Accelerate.
+  std::vector<double> ratesAfter(double taken) const;
+  /// Whether the next step's rates are known only when the host knows that the
+  /// last queued step was not left out.
+  bool awaitsDecision() const;
   /// Waits for the oldest step in flight. What it and the steps since the last
   /// line of the log have done, where it ends a line; after steps in between,
   /// each rank knows its own numbers alone.
