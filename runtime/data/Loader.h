@@ -63,6 +63,9 @@ public:
                       const std::vector<char> &bytes) const;
 
   int64_t samples() const { return numSamples; }
+  /// Of an epoch with whole micro-batches for all ranks; 0: epochs go on in one
+  /// another.
+  int64_t epochSamples() const { return batchesPerEpoch * microBatch; }
   std::vector<std::string> names() const;
   bool has(const std::string &name) const { return sources.count(name); }
 

@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char *epochKey = "samples of an epoch";
+
 std::string shown(double value) {
   char digits[32];
   const auto end = std::to_chars(digits, digits + sizeof(digits), value);
@@ -33,7 +35,8 @@ std::string fileText(const std::string &path, const std::string &baseDir) {
 
 } // namespace
 
-SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir) {
+SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir,
+                        int64_t epochSamples) {
   const plan::Data &data = job.data;
   SampleOrder order;
   if (data.kind != "arrays") // rows of arrays have their own length
@@ -47,6 +50,8 @@ SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir) {
     order["documents.eos"] = std::to_string(data.endOfDocument);
   if (!data.epochEnd.empty())
     order[data.epochEnd == "drop" ? "drop_last" : "even_batches"] = "true";
+  if (epochSamples > 0)
+    order[epochKey] = std::to_string(epochSamples);
   if (!data.path.empty())
     order["file"] = fileText(data.path, baseDir);
   for (size_t i = 0; i < data.files.size(); ++i) {
@@ -84,14 +89,20 @@ std::vector<std::string> differences(const SampleOrder &checkpoint,
     if (then == now)
       continue;
     const std::string ending = ": data does not continue where it stood";
-    if (key == "sequence_length" && !then.empty() && !now.empty())
+    // The job's key tells where one has none; older checkpoints have none.
+    if (key == epochKey) {
+      if (!then.empty() && !now.empty())
+        found.push_back("an epoch of the checkpoint's data had " + then +
+                        " samples, the plan's has " + now + ending);
+    } else if (key == "sequence_length" && !then.empty() && !now.empty()) {
       found.push_back("the checkpoint's samples had " + then +
                       " tokens, the plan's have " + now + ending);
-    else
+    } else {
       found.push_back("the checkpoint's data had " +
                       (then.empty() ? "no " + key : key + " " + then) +
                       ", the plan's has " +
                       (now.empty() ? "no " + key : key + " " + now) + ending);
+    }
   }
   return found;
 }

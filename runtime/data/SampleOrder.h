@@ -23,7 +23,10 @@ namespace accel::run {
 /// By key of the job; a file by name and bytes, so that a folder may be moved.
 using SampleOrder = std::map<std::string, std::string>;
 
-SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir);
+/// `epochSamples`: of an epoch that ends with whole micro-batches on all ranks,
+/// so that its length depends on both; 0 where epochs go on in one another.
+SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir,
+                        int64_t epochSamples);
 
 /// A sentence for each thing in which the checkpoint's order was another one;
 /// none where `checkpoint` is empty, as it is where no order was recorded.

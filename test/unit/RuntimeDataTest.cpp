@@ -120,8 +120,11 @@ TEST_F(Data, EpochsEndWithWholeMicroBatches) {
     return samples;
   };
   EXPECT_EQ(firsts("drop", 4), (Ids{0, 1, 2, 3, 0, 1, 2, 3}));
+  EXPECT_EQ(loader.epochSamples(), 4);
   EXPECT_EQ(firsts("repeat", 5), (Ids{0, 1, 2, 3, 4, 5, 6, 0, 0, 1}));
+  EXPECT_EQ(loader.epochSamples(), 8);
   EXPECT_EQ(firsts("", 5), (Ids{0, 1, 2, 3, 4, 5, 6, 0, 1, 2}));
+  EXPECT_EQ(loader.epochSamples(), 0);
   source.epochEnd = "drop";
   loader = Loader();
   EXPECT_FALSE(loader.open(source, job,
@@ -133,7 +136,7 @@ TEST_F(Data, EpochsEndWithWholeMicroBatches) {
 TEST_F(Data, AnOrderThatDoesNotContinueIsToldByItsParts) {
   write("tokens.bin", count(30));
   job.data = source;
-  const SampleOrder before = sampleOrder(job, folder);
+  const SampleOrder before = sampleOrder(job, folder, 0);
   EXPECT_EQ(before, (SampleOrder{{"sequence_length", "4"},
                                  {"dtype", "uint16"},
                                  {"shuffle", "false"},
@@ -146,7 +149,7 @@ TEST_F(Data, AnOrderThatDoesNotContinueIsToldByItsParts) {
   job.data.shuffle = true;
   const std::string ending = ": data does not continue where it stood";
   EXPECT_EQ(
-      differences(before, sampleOrder(job, folder)),
+      differences(before, sampleOrder(job, folder, 0)),
       (std::vector<std::string>{
           "the checkpoint's data had file tokens.bin of 60 bytes, the plan's "
           "has file tokens.bin of 62 bytes" +
@@ -156,10 +159,20 @@ TEST_F(Data, AnOrderThatDoesNotContinueIsToldByItsParts) {
           "the checkpoint's data had shuffle false, the plan's has shuffle "
           "true" +
               ending}));
+  // An epoch's length is told where both have one.
+  job.data.epochEnd = "drop";
+  const SampleOrder dropped = sampleOrder(job, folder, 6);
+  EXPECT_EQ(differences(dropped, sampleOrder(job, folder, 4)),
+            (std::vector<std::string>{
+                "an epoch of the checkpoint's data had 6 samples, the plan's "
+                "has 4" +
+                ending}));
+  EXPECT_EQ(differences(sampleOrder(job, folder, 0), dropped),
+            std::vector<std::string>());
   job.data.path.clear();
   job.data.files = {{"tokens.bin", 0.25, "starts.npy"}, {"b.bin", 3, ""}};
-  EXPECT_EQ(sampleOrder(job, folder).at("weight of file 1"), "0.25");
-  EXPECT_EQ(sampleOrder(job, folder).at("documents.starts of file 1"),
+  EXPECT_EQ(sampleOrder(job, folder, 0).at("weight of file 1"), "0.25");
+  EXPECT_EQ(sampleOrder(job, folder, 0).at("documents.starts of file 1"),
             "starts.npy");
 }
 

@@ -75,7 +75,8 @@ void Trainer::start() {
     firstMicroBatch = state.microBatch;
     if (groups.rank() == 0)
       for (const std::string &difference :
-           differences(state.samples, sampleOrder(job, input.baseDir)))
+           differences(state.samples,
+                       sampleOrder(job, input.baseDir, data.epochSamples())))
         std::fprintf(stderr, "accel-run: note: %s\n", difference.c_str());
     const auto &functions = input.plan.functions;
     if (groups.rank() == 0 && state.device != input.plan.device &&
@@ -338,7 +339,7 @@ void Trainer::save(int64_t done, bool behind) {
                                            groups.mesh().dataSize();
   state.optimizerSteps = executor.optimizerSteps();
   if (groups.rank() == 0) // which writes it
-    state.samples = sampleOrder(job, input.baseDir);
+    state.samples = sampleOrder(job, input.baseDir, data.epochSamples());
   state.scaler = executor.scaler().get();
   if (writer && behind)
     return writer->begin(state);
