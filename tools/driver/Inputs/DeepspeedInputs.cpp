@@ -307,7 +307,8 @@ private:
     std::string prefix;
     root = &deepspeedRoot(*document->root(), prefix);
     for (const Unlike &key : unlike)
-      if (const yaml::Node *node = find(key.path); node && !isOff(*node, key))
+      if (const yaml::Node *node = find(key.path);
+          node && isRead(key.path) && !isOff(*node, key))
         report(*node, Severity::Error, notSupportedCode, key.path,
                "'" + std::string(key.path) + "': " + key.what, key.fix);
     noteBuckets();
@@ -333,6 +334,11 @@ private:
               const std::string &fix) {
     reportInJson(engine, *zero.configFile, severity, code, node, key, what,
                  fix);
+  }
+  /// Keys of a precision that is off matter to nobody.
+  bool isRead(std::string_view path) const {
+    return (*zero.fp16 || !path.starts_with("fp16.")) &&
+           (*zero.bf16 || !path.starts_with("bf16."));
   }
   static bool isOff(const yaml::Node &node, const Unlike &key) {
     return node.isScalar() && isOneOf(node, key.off);
