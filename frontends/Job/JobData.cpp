@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Job/JobReader.h"
+#include "frontends/Job/TokenFiles.h"
 
 #include "runtime/plan/Fields/Job.h"
 #include "runtime/plan/NpyHeader.h"
@@ -33,8 +34,7 @@ constexpr const char *batchKeys[] = {"split_batches", "drop_last",
 } // namespace
 
 void JobReader::checkDataFile(const Fields &fields, const char *key,
-                              const std::string &path, int64_t itemBytes,
-                              const DataConfig &data) {
+                              const std::string &path, const DataConfig &data) {
   namespace fs = std::filesystem;
   if (!options.checkFiles)
     return;
@@ -51,32 +51,39 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
                  "'" + printablePath(path) + "' is a folder, not a data file");
     return;
   }
-  if (itemBytes == 0) {
-    countNpy(fields, key, path, data);
+  const bool training = fields.keyPath(key).starts_with("data.");
+  if (data.kind.value == DataKind::Arrays) {
+    if (training)
+      countRows(path);
     return;
   }
-  uintmax_t size = fs::file_size(path, failed);
-  if (failed)
-    return;
-  int64_t bytes = static_cast<int64_t>(size);
-  if (bytes % itemBytes != 0) {
-    fields.error("data-size", key,
-                 "'" + printablePath(path) + "' has " + std::to_string(bytes) +
-                     " bytes, which are no whole number of " +
-                     std::to_string(itemBytes) + "-byte tokens",
-                 "check data.dtype");
+  if (const int64_t bytes = tokenBytes(data)) {
+    const uintmax_t size = fs::file_size(path, failed);
+    if (!failed && size % uintmax_t(bytes) != 0) {
+      fields.error("data-size", key,
+                   "'" + printablePath(path) + "' has " + std::to_string(size) +
+                       " bytes, which are no whole number of " +
+                       std::to_string(bytes) + "-byte tokens",
+                   "check data.dtype");
+      return;
+    }
+  } else if (const std::string problem = listProblem(path, "tokens");
+             !problem.empty()) {
+    fields.error("invalid-value", key, problem,
+                 "save them as one list of integers, in the order in which "
+                 "they are read");
     return;
   }
+  const std::optional<int64_t> tokens = tokensIn(path, data);
+  if (!tokens)
+    return;
+  if (training)
+    countTokens(*tokens, data);
   // n = (T - 1) / L samples.
-  int64_t length = data.sequenceLength->value_or(1);
-  if (fields.keyPath(key).starts_with("data."))
-    countTokens(bytes / itemBytes, data);
-  if (bytes / itemBytes < length + 1)
-    fields.error("data-size", key,
-                 "'" + printablePath(path) + "' has " +
-                     std::to_string(bytes / itemBytes) +
-                     " tokens; one sample takes sequence_length + 1 = " +
-                     std::to_string(length + 1));
+  if (const std::string problem =
+          tooFewTokens(path, *tokens, data.sequenceLength->value_or(1));
+      !problem.empty())
+    fields.error("data-size", key, problem);
 }
 
 void JobReader::countTokens(int64_t tokens, const DataConfig &data) {
@@ -88,16 +95,10 @@ void JobReader::countTokens(int64_t tokens, const DataConfig &data) {
                std::max<int64_t>(tokens - 1, 0) / **data.sequenceLength;
 }
 
-void JobReader::countNpy(const Fields &fields, const char *key,
-                         const std::string &path, const DataConfig &data) {
+void JobReader::countRows(const std::string &path) {
   std::string why; // accel-run says it, and reads the elements
   const auto header = plan::readNpyHeader(path, why);
-  if (!header || header->shape.empty() ||
-      !fields.keyPath(key).starts_with("data."))
-    return;
-  if (data.kind.value == DataKind::Npy)
-    countTokens(header->count, data);
-  else
+  if (header && !header->shape.empty())
     dataRows = std::min(dataRows.value_or(most), header->shape[0]);
 }
 
@@ -117,7 +118,7 @@ void JobReader::readArrays(const Fields &fields, DataConfig &data) {
                     "arrays are .npy files, this is '" +
                         printablePath(path.value) + "'");
     else
-      checkDataFile(*arrays, name.c_str(), path.value, 0, data);
+      checkDataFile(*arrays, name.c_str(), path.value, data);
     data.arrays.emplace(name, std::move(path));
   }
   if (data.arrays.empty() && !engine.hasErrors())
@@ -291,10 +292,23 @@ void JobReader::readEval(JobConfig &job) {
   inherit(eval.data.dtype, job.data.dtype);
   inherit(eval.data.endOfDocument, job.data.endOfDocument);
   readSource(*fields, eval.data);
+  noteDocuments(job);
   fields->integer("every", eval.every, 0, most);
   fields->integer("batches", eval.batches, 0, most);
   fields->pathTo("predictions", eval.predictions);
   readMetrics(*fields, eval);
+}
+
+void JobReader::noteDocuments(const JobConfig &job) {
+  const DataConfig &data = job.eval.data;
+  if (data.kind.value != DataKind::None &&
+      data.kind.value != DataKind::Arrays && !data.hasDocuments() &&
+      job.data.hasDocuments())
+    top.report(Severity::Note, "eval-documents", "eval",
+               "the documents of eval's files are not separated: "
+               "documents.starts of data are positions in its own files",
+               "write documents: {starts: FILE.npy}, or {eos: ID}, in eval",
+               true);
 }
 
 void JobReader::readMetrics(const Fields &fields, EvalConfig &eval) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/Job/JobReader.h"
+#include "frontends/Job/TokenFiles.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -13,17 +14,6 @@
 using namespace accel;
 
 namespace {
-
-int64_t tokenBytes(const std::string &dtype) {
-  return dtype == "uint16" ? 2 : dtype == "int64" ? 8 : 4;
-}
-
-/// Bytes of a token in a file of this kind; 0: its header tells.
-int64_t tokenBytes(const DataConfig &data) {
-  return data.kind.value == DataKind::Tokens ? tokenBytes(data.dtype.value)
-         : data.kind.value == DataKind::Text ? 1
-                                             : 0;
-}
 
 /// The files whose names match the pattern in the path's last part, in the
 /// order of their names.
@@ -57,6 +47,7 @@ void JobReader::readFiles(const Fields &fields, const char *key,
   const yaml::Node &value = *fields.find(key)->value;
   std::vector<DataFileConfig> files;
   const bool isList = value.isSequence();
+  const size_t errors = engine.errors();
   if (isList) {
     int index = 0;
     for (const yaml::Node *item : value.items)
@@ -72,12 +63,16 @@ void JobReader::readFiles(const Fields &fields, const char *key,
     files.push_back({path, {}, {}});
     expand(fields, key, files);
   }
+  // What a file in error would have had is not known.
+  const bool whole = engine.errors() == errors;
+  if (files.empty())
+    return;
   const bool weighted =
       std::any_of(files.begin(), files.end(),
                   [](const auto &file) { return file.weight.written(); });
   size_t arrays = 0;
   for (const DataFileConfig &file : files) {
-    if (weighted && !file.weight.written())
+    if (whole && weighted && !file.weight.written())
       fields.error("missing-key", key,
                    "'" + printablePath(file.path.value) +
                        "' has no weight, and others have one",
@@ -96,9 +91,9 @@ void JobReader::readFiles(const Fields &fields, const char *key,
   else
     data.files = std::move(files);
   if (data.files.empty())
-    checkDataFile(fields, key, data.path.value, tokenBytes(data), data);
+    checkDataFile(fields, key, data.path.value, data);
   for (const DataFileConfig &file : data.files)
-    checkDataFile(fields, key, file.path.value, tokenBytes(data), data);
+    checkDataFile(fields, key, file.path.value, data);
 }
 
 void JobReader::readFile(const Fields &fields, const yaml::Node &item,
@@ -153,6 +148,7 @@ void JobReader::expand(const Fields &fields, const char *key,
                  "'" + printablePath(path) +
                      "' is a pattern, which takes neither weight nor starts",
                  "list its files one by one");
+    files.clear();
     return;
   }
   files.clear();
@@ -173,6 +169,11 @@ void JobReader::checkStarts(const Fields &fields, const char *key,
     fields.error("file-not-found", key,
                  "no such file: '" + printablePath(path) + "'",
                  "paths are relative to the folder of this file");
+  else if (options.checkFiles)
+    if (const std::string problem = startsProblem(path); !problem.empty())
+      fields.error("invalid-value", key, problem,
+                   "write the position of each document's first token, in "
+                   "their order");
 }
 
 void JobReader::readDocuments(const Fields &fields, DataConfig &data) {

@@ -103,6 +103,7 @@ void JobReader::readSampling(JobConfig &job) {
   plan::Sampling read{1};
   Setting<int64_t> count{read.count}, prompt{read.promptTokens},
       fresh{read.newTokens};
+  const size_t errors = engine.errors();
   fields->integer("count", count, 1, 1 << 20);
   fields->integer("prompt_tokens", prompt, 1, 1 << 30);
   fields->integer("new_tokens", fresh, 1, 1 << 30);
@@ -118,7 +119,8 @@ void JobReader::readSampling(JobConfig &job) {
     return;
   }
   const auto &length = job.data.sequenceLength.value;
-  if (length && prompt.value + fresh.value > *length + 1)
+  const bool whole = engine.errors() == errors;
+  if (whole && length && prompt.value + fresh.value > *length + 1)
     fields->error("invalid-value",
                   fields->find("new_tokens") ? "new_tokens" : "count",
                   "a prompt of " + std::to_string(prompt.value) +

@@ -88,12 +88,12 @@ private:
   void readArrays(const Fields &fields, DataConfig &data);
   /// Reports a named file that is missing, no file, or too short for a sample.
   void checkDataFile(const Fields &fields, const char *key,
-                     const std::string &path, int64_t itemBytes,
-                     const DataConfig &data);
+                     const std::string &path, const DataConfig &data);
   void countTokens(int64_t tokens, const DataConfig &data);
-  /// Counts the samples of a .npy file by its header.
-  void countNpy(const Fields &fields, const char *key, const std::string &path,
-                const DataConfig &data);
+  /// Counts the samples of a .npy file of rows by its header.
+  void countRows(const std::string &path);
+  /// Tells where documents of the training data alone are known.
+  void noteDocuments(const JobConfig &job);
 
   // JobFiles.cpp
   /// One file, a pattern of names, or a list of both; `key` is the kind's.

@@ -7,6 +7,7 @@
 
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/Positions.h"
+#include "frontends/Job/TokenFiles.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -72,6 +73,8 @@ public:
     checkEndOfDocument(job.data.endOfDocument);
     if (job.eval.data.endOfDocument.written())
       checkEndOfDocument(job.eval.data.endOfDocument);
+    checkLengths(job.data);
+    checkLengths(job.eval.data);
     if (hasDocuments(job))
       checkDocuments();
     if (wantsPredictions(job))
@@ -105,6 +108,30 @@ private:
               std::to_string(vocab - 1),
           "write the id of the token that ends a document, the eos_token_id "
           "of the tokenizer"));
+  }
+
+  /// The length that the command line or a default gives was not known where
+  /// the job file was read.
+  void checkLengths(const DataConfig &data) {
+    const int64_t length = inputs.training.sequenceLength;
+    if (inputs.executor != FrameworkKind::AccelRun || length < 1 ||
+        data.sequenceLength.value == length)
+      return;
+    std::vector<Setting<std::string>> paths = {data.path};
+    for (const DataFileConfig &file : data.files)
+      paths.push_back(file.path);
+    for (const Setting<std::string> &path : paths) {
+      if (path.value.empty())
+        continue;
+      const std::optional<int64_t> tokens = tokensIn(path.value, data);
+      if (!tokens)
+        continue;
+      if (std::string problem = tooFewTokens(path.value, *tokens, length);
+          !problem.empty())
+        engine.report(diagnosticAt(
+            path, Severity::Error, "data-size", std::move(problem),
+            "write a smaller sequence_length in data, or pass --seq-len"));
+    }
   }
 
   void checkDocuments() {
