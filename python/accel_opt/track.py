@@ -72,26 +72,47 @@ def values_of(line):
     return step, values
 
 
+def whole_lines(path, offset, last):
+    """(from the start again?, the whole lines behind `offset`, where they end).
+    A run that goes on from a checkpoint writes its log anew: then the line
+    `last`, which ended at `offset`, may not be there, whatever the size is."""
+    with open(path, "rb") as file:
+        file.seek(offset - len(last))
+        again = file.read(len(last)) != last
+        if again:
+            offset = 0
+        file.seek(offset)
+        lines = file.read().split(b"\n")[:-1]
+    return again, lines, offset + sum(len(line) + 1 for line in lines)
+
+
 def follow(path, steps, wait):
     """Whole lines of the file; with `wait` also those that come, until the
-    one of step `steps`. A log that was begun anew is read from its start."""
-    kept = b""
-    with open(path, "rb") as file:
-        while True:
-            kept += file.readline()
-            if kept.endswith(b"\n"):
-                yield kept.decode("utf-8", "replace")
-                done = values_of(kept)
-                if wait and steps and done and done[0] >= steps:
-                    return
-                kept = b""
-            elif not wait:
+    one of step `steps`. Of a log that is written anew, the lines at its start
+    that have been given are not given again."""
+    given, number = [], 0  # hashes of lines; how many of the file are read
+    offset, last = 0, b""
+    while True:
+        try:
+            again, lines, offset = whole_lines(path, offset, last)
+        except FileNotFoundError:  # it is being replaced
+            again, lines, offset, last = True, [], 0, b""
+        if again:
+            number, last = 0, b""
+        for line in lines:
+            last = line + b"\n"
+            known = given[number:number + 1] == [hash(line)]
+            number += 1
+            if known:
+                continue
+            given[number - 1:] = [hash(line)]
+            yield line.decode("utf-8", "replace")
+            done = values_of(line)
+            if steps and done and done[0] >= steps:
                 return
-            else:
-                if os.path.getsize(path) < file.tell():
-                    file.seek(0)
-                    kept = b""
-                time.sleep(0.5)
+        if not wait:
+            return
+        time.sleep(0.5)
 
 
 def main(words=None):
@@ -105,6 +126,9 @@ def main(words=None):
     parser.add_argument("--follow", action="store_true")
     parser.add_argument("--steps", type=int, default=0)
     options = parser.parse_args(words)
+    if options.steps and not options.follow:
+        fail("--steps is the step at which --follow ends: add --follow, or "
+             "leave --steps out")
     if not os.path.isfile(options.log):
         fail(f"no such file: '{options.log}'")
     tracker = tracker_of(options.to, options.run, options.dir)

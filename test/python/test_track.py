@@ -89,6 +89,43 @@ def test_a_log_that_grows(folder):
     assert "2 steps are given" in done.stdout
 
 
+def test_a_log_that_is_written_anew(folder):
+    """As of a run that goes on from step 2, with as many bytes as before."""
+    def lines(rate, steps):
+        return "".join(json.dumps({"step": step, "loss": 1.0 + step,
+                                   "lr": rate}) + "\n" for step in steps)
+
+    log = folder / "log.jsonl"
+    log.write_text(lines(0.25, range(1, 6)))
+
+    said_file = folder / "accel-run.jsonl"
+
+    def resume():
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not (
+                said_file.exists() and said_file.read_text().count("\n") == 5):
+            time.sleep(0.1)
+        log.write_text(lines(0.25, range(1, 3)) + lines(0.75, range(3, 8)))
+
+    writer = threading.Thread(target=resume)
+    writer.start()
+    done = track(folder, "log.jsonl", "--to", "own:ToFile", "--dir", ".",
+                 "--follow", "--steps", "7")
+    writer.join()
+    assert done.returncode == 0, done.stderr
+    said = [json.loads(line)
+            for line in said_file.read_text().splitlines()]
+    assert [(step, values["lr"]) for step, values in said] == (
+        [(step, 0.25) for step in range(1, 6)]
+        + [(step, 0.75) for step in range(3, 8)])
+
+
+def test_steps_are_where_following_ends(folder):
+    done = track(folder, "log.jsonl", "--to", "own:ToFile", "--steps", "1")
+    assert done.returncode == 1
+    assert "add --follow" in done.stderr
+
+
 def test_what_is_not_known(folder):
     done = track(folder, "log.jsonl", "--to", "tensorbord")
     assert done.returncode == 1
