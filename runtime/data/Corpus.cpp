@@ -125,11 +125,6 @@ bool Corpus::checkIds(int64_t limit, bool &checked, std::string &error) const {
   return true;
 }
 
-Corpus::Place Corpus::placeIn(const Shard &shard, int64_t sample) const {
-  return {&shard.tokens, shard.starts ? &*shard.starts : nullptr,
-          sample * length};
-}
-
 std::pair<size_t, int64_t> Corpus::share(int64_t number) const {
   size_t begin = 0, end = shards.size();
   auto weightOf = [&](size_t from, size_t to) {
@@ -158,7 +153,7 @@ std::pair<size_t, int64_t> Corpus::share(int64_t number) const {
   return {begin, number};
 }
 
-Corpus::Place Corpus::at(int64_t epoch, int64_t index) {
+int64_t Corpus::sampleAt(int64_t epoch, int64_t index) {
   if (weighted) {
     auto [number, at] = share(epoch * total + index);
     Shard &shard = shards[number];
@@ -171,18 +166,23 @@ Corpus::Place Corpus::at(int64_t epoch, int64_t index) {
     }
     if (shuffle)
       sample = (*shard.order)(sample);
-    return placeIn(shard, sample);
+    return shard.first + sample;
   }
   if (shuffle && epoch != orderEpoch) {
     order.emplace(total, seed, epoch);
     orderEpoch = epoch;
   }
-  const int64_t sample = shuffle ? (*order)(index) : index;
+  return shuffle ? (*order)(index) : index;
+}
+
+Corpus::Place Corpus::at(int64_t epoch, int64_t index) {
+  const int64_t sample = sampleAt(epoch, index);
   auto after = std::upper_bound(
       shards.begin(), shards.end(), sample,
       [](int64_t value, const Shard &shard) { return value < shard.first; });
-  Shard &shard = *std::prev(after);
-  return placeIn(shard, sample - shard.first);
+  const Shard &shard = *std::prev(after);
+  return {&shard.tokens, shard.starts ? &*shard.starts : nullptr,
+          (sample - shard.first) * length};
 }
 
 } // namespace accel::run

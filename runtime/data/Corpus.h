@@ -42,8 +42,11 @@ public:
     const TokenFile *starts = nullptr; // of documents; or none
     int64_t begin = 0;                 // the sample's first token
   };
-  /// Sample `index` (below `samples`) of epoch `epoch`; with weights the order
-  /// has no epochs, and the sample is number epoch * samples() + index.
+  /// Which of all files' samples is number `index` (below `samples`) of epoch
+  /// `epoch`; with weights the order has no epochs, and it is number epoch *
+  /// samples() + index of the run.
+  int64_t sampleAt(int64_t epoch, int64_t index);
+  /// Where that sample is.
   Place at(int64_t epoch, int64_t index);
 
 private:
@@ -59,7 +62,6 @@ private:
   bool openShard(const plan::Data &data, const plan::DataFile &file,
                  int64_t length, const std::string &baseDir,
                  std::string &error);
-  Place placeIn(const Shard &shard, int64_t sample) const;
   /// Which file the weighted sample `number` is of, and the how-manieth of it.
   std::pair<size_t, int64_t> share(int64_t number) const;
 

@@ -254,13 +254,22 @@ void Loader::readTokens(const Source &source, const Turn &turn, int64_t *into) {
       into[i] = ignoredLabel;
 }
 
-void Loader::readArray(const Source &source, const Turn &turn, char *into) {
+int64_t Loader::sampleOf(const Turn &turn) {
+  if (tokens)
+    return tokens->sampleAt(turn.epoch, turn.index);
   if (shuffle && turn.epoch != orderEpoch) {
     order.emplace(numSamples, seed, turn.epoch);
     orderEpoch = turn.epoch;
   }
-  const int64_t sample = shuffle ? (*order)(turn.index) : turn.index;
-  const int64_t begin = sample * source.numel;
+  return shuffle ? (*order)(turn.index) : turn.index;
+}
+
+int64_t Loader::sampleOf(int64_t k, int64_t row) {
+  return sampleOf(turnOf(k, row));
+}
+
+void Loader::readArray(const Source &source, const Turn &turn, char *into) {
+  const int64_t begin = sampleOf(turn) * source.numel;
   if (isFloat(source.input.dtype)) {
     source.file.readFloats(begin, source.numel,
                            reinterpret_cast<float *>(into));

@@ -66,6 +66,8 @@ public:
   /// Of an epoch with whole micro-batches for all ranks; 0: epochs go on in one
   /// another.
   int64_t epochSamples() const { return batchesPerEpoch * microBatch; }
+  /// Which sample of the files is row `row` of micro-batch `k`.
+  int64_t sampleOf(int64_t k, int64_t row);
   std::vector<std::string> names() const;
   bool has(const std::string &name) const { return sources.count(name); }
 
@@ -92,6 +94,7 @@ private:
   void checkRow(const Source &source, const TokenFile &file, int64_t begin,
                 const int64_t *ids) const;
   Turn turnOf(int64_t k, int64_t row) const;
+  int64_t sampleOf(const Turn &turn);
   void readTokens(const Source &source, const Turn &turn, int64_t *into);
   void readArray(const Source &source, const Turn &turn, char *into);
   /// For each of a sample's tokens, the last label among them, where its

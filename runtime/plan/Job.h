@@ -154,7 +154,7 @@ struct Job {
   Optimizer optimizer;
   LrSchedule schedule;
   Data data, evalData;
-  int64_t evalEvery = 0;   // optimizer steps; 0: never
+  int64_t evalEvery = 0;   // optimizer steps; 0: at the end alone
   int64_t evalBatches = 0; // micro-batches of a rank; 0: all of the data
   std::vector<std::string> evalMetrics; // accuracy, perplexity
   std::string evalPredictions;          // a file of JSON lines; or empty

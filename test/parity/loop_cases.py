@@ -364,6 +364,55 @@ def classify(folder):
     return (said == labels).double().mean().item(), said.tolist()
 
 
+def number_losses(context, kind, count):
+    """Of labels that are numbers, over rows that fill no whole micro-batch."""
+    config = dict(jobs.ENCODERS["roberta"], problem_type=kind,
+                  id2label={str(i): str(i) for i in range(count)})
+    job = jobs.make_array_job(context.path(), "roberta", ranks=2, steps=2,
+                              model_config=config)
+    ids = np.load(context.path("input_ids.npy"))
+    rng = np.random.default_rng(1)
+    labels = (3 * rng.standard_normal(len(ids)) if count == 1 else
+              rng.integers(0, 2, (len(ids), count))).astype(np.float32)
+    np.save(context.path("labels.npy"), labels)
+    rows = 5
+    np.save(context.path("val-input_ids.npy"), ids[:rows])
+    np.save(context.path("val-labels.npy"), labels[:rows])
+    job["eval"] = {"arrays": {"input_ids": "val-input_ids.npy",
+                              "labels": "val-labels.npy"}, "every": 2}
+    jobs.write_job(context.path(), job)
+    plan_path = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan_path)
+    got = harness.execute(context, plan_path, 2,
+                          context.path("run.jsonl"))[-1]["eval_loss"]
+    [want] = harness.in_python(loss_of_rows, [({}, (context.path(),))],
+                               context.path("reference.out"))
+    error = harness.relative(got, want)
+    check(error < 1e-5, f"loss {got!r}, transformers {want!r}")
+    return f"loss {error:.1e}"
+
+
+def loss_of_rows(folder):
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        os.path.join(folder, "out", "model"), dtype=torch.float32).eval()
+    ids, labels = (torch.tensor(np.load(os.path.join(folder, f"val-{n}.npy")))
+                   for n in ("input_ids", "labels"))
+    with torch.no_grad():
+        return model(input_ids=ids.long(), labels=labels).loss.item()
+
+
+def regression_loss(context):
+    return number_losses(context, "regression", 1)
+
+
+def several_classes_loss(context):
+    return number_losses(context, "multi_label_classification", 3)
+
+
 def background(context):
     """Checkpoints that are written behind the step are those of the step: a run
     that goes on from one has the losses of a run without a break."""
@@ -396,5 +445,7 @@ CASES = [
     ("orders", orders),
     ("evaluation", evaluation),
     ("classifier-accuracy", classifier_accuracy),
+    ("regression-evaluation", regression_loss),
+    ("several-classes-evaluation", several_classes_loss),
     ("background-checkpoint", background),
 ]

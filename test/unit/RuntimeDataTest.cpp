@@ -101,6 +101,39 @@ TEST_F(Data, SamplesAreConsecutiveAndLabelsAreTheNextToken) {
   EXPECT_EQ(load("labels", 1), (Ids{9, 10, 11, 12, 1, 2, 3, 4}));
 }
 
+TEST_F(Data, SamplesAreCountedInTheFilesAlsoWhereTheyAreMixed) {
+  write("a.bin", count(14)); // 3 samples
+  write("b.bin", count(22)); // 5
+  auto holds = [&] {
+    Ids samples;
+    for (int64_t k = 0; k < 4; ++k)
+      for (int64_t row = 0; row < 2; ++row) {
+        const int64_t sample = loader.sampleOf(k, row);
+        const int64_t inFile = sample < 3 ? sample : sample - 3;
+        EXPECT_EQ(load("input_ids", k)[row * 4], 4 * inFile);
+        samples.push_back(sample);
+      }
+    return samples;
+  };
+  source.files = {{"a.bin", 0, ""}, {"b.bin", 0, ""}};
+  ASSERT_EQ(open(), "opened");
+  EXPECT_EQ(holds(), (Ids{0, 1, 2, 3, 4, 5, 6, 7}));
+  source.shuffle = true;
+  ASSERT_EQ(open(), "opened");
+  Ids samples = holds();
+  EXPECT_FALSE(std::is_sorted(samples.begin(), samples.end()));
+  std::sort(samples.begin(), samples.end());
+  EXPECT_EQ(samples, (Ids{0, 1, 2, 3, 4, 5, 6, 7}));
+  // One in four is of the first file.
+  source.shuffle = false;
+  source.files = {{"a.bin", 1, ""}, {"b.bin", 3, ""}};
+  ASSERT_EQ(open(), "opened");
+  samples = holds();
+  EXPECT_EQ(std::count_if(samples.begin(), samples.end(),
+                          [](int64_t sample) { return sample < 3; }),
+            2);
+}
+
 TEST_F(Data, EpochsEndWithWholeMicroBatches) {
   write("tokens.bin", count(30)); // 7 samples
   // Two ranks take 4 samples at once: 1 whole turn, or 2 with repeated ones.

@@ -19,11 +19,19 @@
 
 namespace accel::run {
 
-Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers,
-                       bool resumes)
+Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers)
     : job(input.plan.job), executor(executor), buffers(buffers),
-      data(openData(input, true)), whole(job.evalBatches == 0),
-      appends(resumes) {
+      data(openData(input, true)),
+      hasLabels(data.has("labels") &&
+                data.load("labels", 0).scalar_type() == at::kLong) {
+  checkLabels();
+  if (job.evalBatches > allBatches() && executor.groups().rank() == 0)
+    std::fprintf(stderr,
+                 "accel-run: note: eval.batches is %lld, and %lld evaluate all "
+                 "of the %lld samples: no sample is evaluated twice\n",
+                 static_cast<long long>(job.evalBatches),
+                 static_cast<long long>(allBatches()),
+                 static_cast<long long>(data.samples()));
   if (!job.evalPredictions.empty())
     predictions = resolvePath(job.evalPredictions, input.baseDir);
   if (job.sampling.count == 0)
@@ -41,40 +49,99 @@ Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers,
                  why.c_str());
 }
 
-int64_t Evaluation::batches() const {
-  if (!whole)
-    return job.evalBatches;
+int64_t Evaluation::allBatches() const {
   const int64_t together = job.microBatch * executor.groups().mesh().dataSize();
   return (data.samples() + together - 1) / together;
 }
 
-Evaluation::Batch Evaluation::evaluate(int64_t k) {
+int64_t Evaluation::batches() const {
+  return job.evalBatches == 0 ? allBatches()
+                              : std::min(job.evalBatches, allBatches());
+}
+
+int64_t Evaluation::ownRows(int64_t k) const {
+  return std::clamp<int64_t>(data.samples() - k * job.microBatch, 0,
+                             job.microBatch);
+}
+
+at::Tensor Evaluation::loadLabels(int64_t k) {
+  at::Tensor tensor = data.load("labels", k);
+  auto *labels = tensor.mutable_data_ptr<int64_t>();
+  const int64_t each = tensor.numel() / job.microBatch;
+  std::fill(labels + ownRows(k) * each, labels + tensor.numel(), ignoredLabel);
+  return tensor;
+}
+
+void Evaluation::checkLabels() {
+  if (!hasLabels)
+    return;
+  const int64_t count = batches() * executor.groups().mesh().dataSize();
+  // Mostly the first one has some.
+  for (int64_t k = 0; k < count; ++k) {
+    const at::Tensor tensor = loadLabels(k);
+    const auto *labels = tensor.const_data_ptr<int64_t>();
+    if (std::any_of(labels, labels + tensor.numel(),
+                    [](int64_t label) { return label != ignoredLabel; }))
+      return;
+  }
+  throw InputError("eval: all labels that are evaluated are " +
+                   std::to_string(ignoredLabel) +
+                   ", which the loss ignores, so that it has no value; give "
+                   "data with labels, or leave eval out");
+}
+
+Evaluation::Batch Evaluation::evaluate(int64_t k, std::optional<int64_t> row) {
   Batch batch;
   batch.result = executor.evaluate([&](const std::string &name) {
     if (buffers.has(name))
       return buffers.load(name);
-    at::Tensor tensor = data.load(name, k);
-    if (name != "labels" || tensor.scalar_type() != at::kLong)
+    if (hasLabels && name == "labels") {
+      at::Tensor tensor = loadLabels(k);
+      const auto *labels = tensor.const_data_ptr<int64_t>();
+      batch.labels.assign(labels, labels + tensor.numel());
       return tensor;
-    auto *labels = tensor.mutable_data_ptr<int64_t>();
-    const int64_t each = tensor.numel() / job.microBatch;
-    // What fills up the last micro-batches is counted already.
-    const int64_t own = std::clamp<int64_t>(data.samples() - k * job.microBatch,
-                                            0, job.microBatch);
-    if (whole)
-      std::fill(labels + own * each, labels + tensor.numel(), ignoredLabel);
-    batch.labels.assign(labels, labels + tensor.numel());
+    }
+    at::Tensor tensor = data.load(name, k);
+    for (int64_t at = 0; row && at < job.microBatch; ++at)
+      if (at != *row)
+        tensor.select(0, at).copy_(tensor.select(0, *row));
     return tensor;
   });
   return batch;
+}
+
+Evaluation::Loss Evaluation::lossOfSamples(int64_t k, bool filled) {
+  Loss loss;
+  auto add = [&](const EvalResult &result, int64_t rows) {
+    // Other stages of a pipeline have no loss.
+    if (!result.hasLoss || rows == 0)
+      return;
+    loss.sum += result.loss * static_cast<double>(rows);
+    loss.weight += static_cast<double>(rows);
+  };
+  if (!filled)
+    add(evaluate(k).result, job.microBatch);
+  // The mean of equal rows is the loss of one. All ranks take part in each.
+  for (int64_t row = 0; filled && row < job.microBatch; ++row)
+    add(evaluate(k, row).result, row < ownRows(k) ? 1 : 0);
+  return loss;
 }
 
 EvalRecord Evaluation::run(int64_t step) {
   Groups &groups = executor.groups();
   const Mesh &mesh = groups.mesh();
   double loss = 0, weight = 0, right = 0, counted = 0;
+  const int64_t together = job.microBatch * mesh.dataSize();
   for (int64_t i = 0; i < batches(); ++i) {
-    const Batch batch = evaluate(i * mesh.dataSize() + mesh.dataIndex());
+    const int64_t k = i * mesh.dataSize() + mesh.dataIndex();
+    if (!hasLabels) {
+      const Loss samples =
+          lossOfSamples(k, (i + 1) * together > data.samples());
+      loss += samples.sum;
+      weight += samples.weight;
+      continue;
+    }
+    const Batch batch = evaluate(k);
     // Other stages of a pipeline have no loss.
     if (!batch.result.hasLoss)
       continue;
@@ -87,11 +154,10 @@ EvalRecord Evaluation::run(int64_t step) {
         right += batch.result.predictions[at] == batch.labels[at];
     }
     counted += labels;
-    // Regressions have no labels to count.
-    const double share = batch.labels.empty() ? 1 : labels;
-    if (share > 0)
-      loss += batch.result.loss * share;
-    weight += share;
+    // The mean of no label is not a number.
+    if (labels > 0)
+      loss += batch.result.loss * labels;
+    weight += labels;
     if (!predictions.empty())
       writePredictions(step, i, batch);
   }
@@ -118,18 +184,19 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
   const std::vector<double> all = groups.gather(values);
   if (groups.rank() != 0)
     return;
-  std::FILE *file =
-      std::fopen(predictions.c_str(), appends || number > 0 ? "a" : "w");
+  // As of the log, lines of steps that are taken again go.
+  const std::string kept =
+      writes || doneSteps == 0 ? "" : linesOf(predictions, doneSteps);
+  std::FILE *file = std::fopen(predictions.c_str(), writes ? "a" : "w");
   if (!file)
     throw FileError(predictions + ": " + std::strerror(errno));
-  appends = true;
+  writes = true;
   const size_t each = batch.labels.size() / job.microBatch;
-  bool good = true;
+  bool good = std::fwrite(kept.data(), 1, kept.size(), file) == kept.size();
   for (int64_t rank = 0; rank < groups.size(); ++rank)
     for (int64_t row = 0; row < job.microBatch; ++row) {
-      const int64_t sample =
-          (number * groups.size() + rank) * job.microBatch + row;
-      if (whole && sample >= data.samples())
+      const int64_t k = number * groups.size() + rank;
+      if (row >= ownRows(k))
         continue;
       const double *labels = &all[rank * values.size() + row * each];
       const double *said = labels + batch.labels.size();
@@ -141,7 +208,7 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
       };
       const std::string line =
           nlohmann::ordered_json{{"step", step},
-                                 {"sample", sample % data.samples()},
+                                 {"sample", data.sampleOf(k, row)},
                                  {"label", listed(labels)},
                                  {"prediction", listed(said)}}
               .dump() +

@@ -22,9 +22,22 @@ namespace accel::run {
 /// The evaluations of a run. Collective: every rank makes and runs it.
 class Evaluation {
 public:
-  /// `resumes`: predictions are added to the file that is there.
-  Evaluation(const Input &input, Executor &executor, Buffers &buffers,
-             bool resumes);
+  /// Whether the job evaluates at all.
+  static bool isWanted(const plan::Plan &plan) {
+    return plan.evalOf(0) >= 0 && !plan.job.evalData.kind.empty();
+  }
+
+  /// Throws InputError where no label of the data counts.
+  Evaluation(const Input &input, Executor &executor, Buffers &buffers);
+
+  /// The run goes on after `steps`: of the file of predictions, their lines
+  /// stay.
+  void continueAfter(int64_t steps) { doneSteps = steps; }
+
+  /// Whether an evaluation follows step `done` of a run that ends at `last`.
+  bool isDue(int64_t done, int64_t last) const {
+    return done == last || (job.evalEvery > 0 && done % job.evalEvery == 0);
+  }
 
   /// The mean loss over the labels that count, of all ranks, and what else the
   /// plan asks for.
@@ -34,10 +47,24 @@ private:
   /// Labels of one micro-batch and what the model says.
   struct Batch {
     EvalResult result;
-    std::vector<int64_t> labels; // empty: no classes
+    std::vector<int64_t> labels; // empty: none that can be ignored
   };
-  Batch evaluate(int64_t k);
+  /// What a loss is of, and their number.
+  struct Loss {
+    double sum = 0, weight = 0;
+  };
+  /// With `row`, all of the micro-batch's rows are that one.
+  Batch evaluate(int64_t k, std::optional<int64_t> row = std::nullopt);
+  /// The loss of micro-batch `k` where samples count alike: a row at a time if
+  /// it is `filled`, that is, some rank's last rows are evaluated before.
+  Loss lossOfSamples(int64_t k, bool filled);
+  at::Tensor loadLabels(int64_t k);
+  /// Rows of micro-batch `k` that are not evaluated before.
+  int64_t ownRows(int64_t k) const;
+  /// Micro-batches of all ranks that hold each sample once.
+  int64_t allBatches() const;
   int64_t batches() const;
+  void checkLabels();
   void writePredictions(int64_t step, int64_t number, const Batch &batch);
   std::vector<SampleRecord> sample();
   /// Continues the prompts of `rows` samples, which begin at sample `first`.
@@ -47,8 +74,10 @@ private:
   Executor &executor;
   Buffers &buffers;
   Loader data;
-  bool whole; // all of the data, each sample once
-  bool appends;
+  /// Of the data, with a value that the loss ignores; else samples count alike.
+  bool hasLabels = false;
+  int64_t doneSteps = 0;
+  bool writes = false;     // predictions of this run are in the file
   std::string predictions; // the file; rank 0's, or empty
   std::optional<Vocabulary> vocabulary;
 };

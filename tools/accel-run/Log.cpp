@@ -66,8 +66,6 @@ std::string toJsonLine(const StepRecord &record) {
   return json.dump();
 }
 
-namespace {
-/// The lines of the `doneSteps` that an earlier run left.
 std::string linesOf(const std::string &path, int64_t doneSteps) {
   std::ifstream input(path);
   std::string kept, line;
@@ -80,7 +78,6 @@ std::string linesOf(const std::string &path, int64_t doneSteps) {
   }
   return kept;
 }
-} // namespace
 
 /// What the end of a line says of the skipped ones among its steps.
 static std::string skippedText(int64_t skipped, int64_t steps) {

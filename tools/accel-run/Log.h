@@ -66,6 +66,10 @@ private:
 /// One JSON object; a value that is not finite becomes null.
 std::string toJsonLine(const StepRecord &record);
 
+/// The lines, JSON objects with a step, of the `doneSteps` that an earlier run
+/// left in a file. What goes on from them is written behind them.
+std::string linesOf(const std::string &path, int64_t doneSteps);
+
 /// Rank 0's log file and progress; the other ranks have none.
 class Log {
 public:

@@ -11,6 +11,7 @@
 #include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Verify.h"
+#include "tools/accel-run/Evaluation.h"
 #include "tools/accel-run/FitTarget.h"
 
 #include <algorithm>
@@ -164,7 +165,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     throw InputError(options.plan + ": the plan has no number of steps; give "
                                     "--steps, or schedule.steps in job.yaml");
   openData(input, false);
-  if (plan.evalOf(0) >= 0 && plan.job.evalEvery > 0)
+  if (Evaluation::isWanted(plan))
     openData(input, true);
   for (const std::string &path : input.weightFiles)
     readTensors(File(path, File::Mode::Read));

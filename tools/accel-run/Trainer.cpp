@@ -59,8 +59,8 @@ Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
       executor(input.plan, device, groups, options.diskIo),
       data(openData(input, false)),
       buffers(input.plan, input.archive, input.weightFiles) {
-  if (input.plan.evalOf(0) >= 0 && job.evalEvery > 0)
-    evaluation.emplace(input, executor, buffers, !begin.checkpoint.empty());
+  if (Evaluation::isWanted(input.plan))
+    evaluation.emplace(input, executor, buffers);
   if (job.checkpoint.background && !input.outDir.empty())
     writer.emplace(executor, buffers, input.outDir, job.checkpoint.keep,
                    [this] { recordRun(this->input.outDir, this->begin); });
@@ -111,6 +111,8 @@ void Trainer::start() {
   } else {
     initialize(executor, job.seed);
   }
+  if (evaluation)
+    evaluation->continueAfter(firstStep);
   executor.skipNotFinite(options.onNan ? *options.onNan == OnNan::Skip
                                        : job.onNan == "skip");
   executor.searchNotFinite(options.debugNan);
@@ -210,7 +212,7 @@ bool Trainer::saves(int64_t done) const {
 }
 
 bool Trainer::evaluates(int64_t done) const {
-  return evaluation && (done == lastStep || done % job.evalEvery == 0);
+  return evaluation && evaluation->isDue(done, lastStep);
 }
 
 bool Trainer::endsLine(int64_t done) const {

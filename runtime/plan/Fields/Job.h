@@ -208,7 +208,7 @@ template <typename V> void fields(V &v, Of<V, Job> &job) {
   v("data", job.data, {.line = 2});
   v.group("eval", {.line = 2}, [&](auto &eval) {
     eval("every", job.evalEvery,
-         {.doc = "In optimizer steps; 0: never", .spaced = true});
+         {.doc = "In optimizer steps; 0: at the end alone", .spaced = true});
     eval("batches", job.evalBatches, {.spaced = true});
     eval("data", job.evalData, {.spaced = true});
     eval.optional(
