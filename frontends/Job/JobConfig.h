@@ -57,7 +57,7 @@ struct DataConfig {
 struct EvalConfig {
   bool present = false;
   DataConfig data;          // lengths default to the training data's
-  Setting<int64_t> every;   // steps; 0: never
+  Setting<int64_t> every;   // steps; 0: at the end alone
   Setting<int64_t> batches; // micro-batches per rank; 0: all
   Setting<std::vector<std::string>> metrics; // accuracy, perplexity
   Setting<std::string> predictions;          // a file; resolved, or empty

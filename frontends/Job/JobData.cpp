@@ -9,9 +9,12 @@
 
 #include "runtime/plan/Fields/Job.h"
 #include "runtime/plan/NpyHeader.h"
+#include "runtime/plan/OutputModel.h"
+#include "runtime/plan/PredictionsFile.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 using namespace accel;
 
@@ -212,11 +215,14 @@ void JobReader::splitBatches(JobConfig &job) {
         "write a multiple of " + std::to_string(ranks));
     return;
   }
-  const bool same = !job.eval.data.microBatch.written();
+  const bool same = !job.eval.data.microBatch.written() ||
+                    job.eval.data.microBatch.value == whole.value;
   whole.value = *whole.value / ranks;
   whole.why = "micro_batch / data-parallel ranks (split_batches)";
-  if (same)
-    job.eval.data.microBatch = whole;
+  if (!same)
+    return;
+  job.eval.data.microBatch = whole;
+  job.eval.data.microBatch.origin = Origin::Derived; // --micro-batch is its too
 }
 
 void JobReader::readData(JobConfig &job) {
@@ -297,6 +303,62 @@ void JobReader::readEval(JobConfig &job) {
   fields->integer("batches", eval.batches, 0, most);
   fields->pathTo("predictions", eval.predictions);
   readMetrics(*fields, eval);
+  if (eval.every.value == 0)
+    fields->report(Severity::Note, "default-eval-every", "every",
+                   "the model is evaluated once, at the end of the run",
+                   "write every: STEPS to evaluate it during the run as well",
+                   true);
+  if (eval.batches.value > 0)
+    return;
+  // All of the data is no mixture.
+  for (DataFileConfig &file : eval.data.files) {
+    if (!file.weight.written())
+      continue;
+    if (&file == &eval.data.files.front())
+      fields->report(Severity::Warning, "ignored-key",
+                     toString(eval.data.kind.value),
+                     "weights have no effect without eval.batches: each sample "
+                     "of each file is evaluated once",
+                     "write batches: N to evaluate the mixture, or remove the "
+                     "weights",
+                     true);
+    file.weight = {};
+  }
+}
+
+void JobReader::checkPredictions(const JobConfig &job) {
+  namespace fs = std::filesystem;
+  const Setting<std::string> &predictions = job.eval.predictions;
+  if (!predictions.written() || !options.checkFiles)
+    return;
+  const fs::path path = predictions.value;
+  const std::string name = "'" + printablePath(path.string()) + "'";
+  auto refuse = [&](const std::string &what) {
+    top.mapping("eval")->error("predictions-file", "predictions", what,
+                               "write a file of its own, such as predictions: "
+                               "predictions.jsonl");
+  };
+  std::error_code failed;
+  if (fs::is_directory(path, failed))
+    return refuse(name + " is a folder, not a file");
+  if (!plan::mayHoldPredictions(path))
+    return refuse("the predictions would replace " + name +
+                  ", which no evaluation has written");
+  const fs::path folder = job.checkpoint.dir.value;
+  if (folder.empty())
+    return;
+  if (plan::isWithin(folder, path))
+    return refuse(name + " is the folder of checkpoints");
+  if (!plan::isWithin(path, folder))
+    return;
+  const fs::path inside =
+      fs::weakly_canonical(path, failed)
+          .lexically_relative(fs::weakly_canonical(folder, failed));
+  const std::string part = inside.begin()->string();
+  const bool isBelow = std::distance(inside.begin(), inside.end()) > 1;
+  if (part == plan::outputModel || (isBelow && part.starts_with("step-")))
+    refuse("the predictions would be in '" + part +
+           "' of the folder of checkpoints, which the run replaces");
 }
 
 void JobReader::noteDocuments(const JobConfig &job) {

@@ -112,7 +112,7 @@ void JobReader::readSampling(JobConfig &job) {
                   "sample",
                   top.locate("sample"),
                   ""};
-  if (!job.eval.present || job.eval.every.value == 0) {
+  if (!job.eval.present) {
     top.error("missing-key", "sample",
               "samples are written at evaluations, and the job has none",
               "write eval: {tokens: FILE, every: STEPS}", true);

@@ -102,6 +102,7 @@ std::optional<JobConfig> JobReader::read() {
     return std::nullopt;
   splitBatches(job);
   checkSamples(job);
+  checkPredictions(job);
   return job;
 }
 

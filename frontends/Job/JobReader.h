@@ -79,6 +79,8 @@ private:
   /// Warns where a step takes a sample of the training data twice.
   void checkSamples(const JobConfig &job);
   void readEval(JobConfig &job);
+  /// Refuses a file of predictions that would replace another one.
+  void checkPredictions(const JobConfig &job);
   void readMetrics(const Fields &fields, EvalConfig &eval);
   void readSource(const Fields &fields, DataConfig &data);
   /// Reads what an epoch's end and a micro-batch mean.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Emit/Outputs.h"
 
+#include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/EmitAdvice.h"
 #include "tools/driver/Emit/EmitDot.h"
@@ -120,6 +121,15 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
   switch (kind) {
   case EmitKind::Plan: {
     plan::Plan plan = *result.program;
+    // Both are absent before the first run.
+    if (!plan.job.evalPredictions.empty() && path != "-" &&
+        plan::isWithin(path, plan.job.evalPredictions)) {
+      engine.error("predictions-file", path,
+                   "the run's predictions (eval.predictions) would replace the "
+                   "plan",
+                   "write the plan to another file");
+      return std::nullopt;
+    }
     makePathsRelative(plan, path, options.config);
     return yaml::FileTexts{{path, plan::toJson(plan)}};
   }

@@ -75,6 +75,7 @@ public:
       checkEndOfDocument(job.eval.data.endOfDocument);
     checkLengths(job.data);
     checkLengths(job.eval.data);
+    checkEvalSizes();
     if (hasDocuments(job))
       checkDocuments();
     if (wantsPredictions(job))
@@ -132,6 +133,27 @@ private:
             path, Severity::Error, "data-size", std::move(problem),
             "write a smaller sequence_length in data, or pass --seq-len"));
     }
+  }
+
+  /// The forward is compiled for the sizes of the step.
+  void checkEvalSizes() {
+    const DataConfig &data = job.eval.data;
+    auto check = [&](const Setting<std::optional<int64_t>> &setting,
+                     int64_t trained) {
+      if (!setting.written() || !setting.value || *setting.value == trained)
+        return;
+      const std::string key = setting.key.substr(setting.key.find('.') + 1);
+      refuse(setting,
+             setting.key + " is " + std::to_string(*setting.value) +
+                 ", and evaluations run in the sizes of training, whose " +
+                 key + " is " + std::to_string(trained),
+             "remove it, or write " + std::to_string(trained));
+    };
+    const plan::Job &training = inputs.training;
+    check(data.sequenceLength, training.sequenceLength);
+    check(data.targetLength,
+          job.data.targetLength.value.value_or(training.sequenceLength));
+    check(data.microBatch, training.microBatch);
   }
 
   void checkDocuments() {
