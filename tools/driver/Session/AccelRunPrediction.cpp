@@ -132,7 +132,9 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
       const plan::ProgramInstruction &instruction =
           program.instructions[event.instruction];
       double times = static_cast<double>(repeat);
-      if (instruction.kind == plan::ProgramInstructionKind::Optimizer)
+      // An update on the host is no part of the device's computation.
+      if (instruction.kind == plan::ProgramInstructionKind::Optimizer &&
+          event.stream == plan::Stream::Compute)
         p.optimizerSeconds += (event.end - event.begin) * times;
       if (event.exposed > 0)
         waited[causeOf(plan, program, instruction)] += event.exposed * times;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Text/Format.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -20,9 +21,10 @@ std::string format(const char *pattern, double value) {
 
 /// Three significant digits, at most two decimals.
 std::string digits(double value) {
-  return format(value >= 99.95   ? "%.0f"
-                : value >= 9.995 ? "%.1f"
-                                 : "%.2f",
+  const double size = std::abs(value);
+  return format(size >= 99.95   ? "%.0f"
+                : size >= 9.995 ? "%.1f"
+                                : "%.2f",
                 value);
 }
 
@@ -45,9 +47,9 @@ std::string tooMuch(int64_t bytes, int64_t budget) {
 }
 
 std::string formatSeconds(double seconds) {
-  if (seconds >= 1)
+  if (std::abs(seconds) >= 1)
     return digits(seconds) + " s";
-  if (seconds >= 1e-3)
+  if (std::abs(seconds) >= 1e-3)
     return digits(seconds * 1e3) + " ms";
   return digits(seconds * 1e6) + " us";
 }
