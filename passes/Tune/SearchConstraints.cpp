@@ -188,6 +188,11 @@ private:
                name + " has none");
       break;
     }
+    if (!request.noOffload.empty())
+      close(Knob::ActivationOffload, request.noOffload);
+    if (!request.noHostUpdates.empty())
+      closeAll({Knob::ParameterOffload, Knob::OptimizerOffload},
+               request.noHostUpdates);
   }
 
   /// accel-run computes any segment again in any way; a wrapper around layers

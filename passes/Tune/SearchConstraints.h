@@ -28,6 +28,9 @@ struct TuneRequest {
   /// Options of the command line that say it.
   bool microBatch = false, prefetch = false, accumulationMode = false;
   bool lossChunks = false, bucket = false, optimizer = false;
+  /// Why nothing may leave the device, or no optimizer with its updates; empty:
+  /// it may.
+  std::string noOffload, noHostUpdates;
   /// With models of its own over the executor (torchtitan); empty: none.
   std::string trainer;
 };

@@ -18,6 +18,7 @@
 #include "tools/driver/Advice/RunMeshes.h"
 #include "tools/driver/Inputs/CompileInputs.h"
 #include "tools/driver/Inputs/LigerInputs.h"
+#include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -111,14 +112,13 @@ private:
     if (wrong.empty())
       return true;
     const auto asked = replaysGraphs(in.inputs);
-    Diagnostic d = diagnosticAt(
-        asked.value_or(Setting<bool>()), Severity::Error, "cuda-graphs", wrong,
+    engine.report(diagnosticAt(
+        asked ? asked->at : Location(), asked ? asked->key : "",
+        Severity::Error, "cuda-graphs", wrong,
         (asked ? asked->key : std::string("dynamo_mode")) +
             ": max-autotune-no-cudagraphs or default compiles without graphs; "
-            "or compute one micro-batch a step");
-    if (d.file.empty())
-      d.file = in.options.config;
-    engine.report(std::move(d));
+            "or compute one micro-batch a step",
+        in.options.config));
     return false;
   }
 
@@ -263,6 +263,8 @@ private:
     // means.
     r.narrowStates = !in.options.tune || in.options.tunePrecision;
     r.bucket = in.options.ddp && in.options.ddp->bucketBytes;
+    r.noOffload = whyNotOffloaded(target, /*updates=*/false);
+    r.noHostUpdates = whyNotOffloaded(target, /*updates=*/true);
     r.trainer = ownTrainer();
     return r;
   }
@@ -571,13 +573,10 @@ private:
     return tuned;
   }
 
-  //===--- The largest micro-batch ----------------------------------------===//
-
   std::optional<StepPrediction> at(int64_t microBatch) {
-    auto step = in.source(microBatch, 0, 0);
-    if (!step)
-      return std::nullopt;
-    return predicted(*step->model, step->candidate);
+    if (auto step = in.source(microBatch, 0, 0))
+      return predicted(*step->model, step->candidate);
+    return std::nullopt;
   }
 
   const AdviceInputs &in;

@@ -133,6 +133,8 @@ private:
                std::string(toString(inputs.executor)) +
                    " leaves no states on a drive",
                "pass --executor accel-run, or write states: cpu");
+      else if (const auto &states = job().offloadStates; states.value)
+        refuseStates(states);
       return;
     }
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
@@ -141,6 +143,22 @@ private:
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
     refuse(script.fp8->has_value(), script.fp8, "fp8");
+  }
+
+  /// `offload.states` of a job, which a framework does not read.
+  /// CPUOffloadPolicy and CPUOffload of FSDP move parameters, and states are
+  /// where these are.
+  void refuseStates(const Setting<bool> &states) {
+    const std::string name = toString(inputs.executor);
+    const bool fsdp = inputs.executor == FrameworkKind::Fsdp1 ||
+                      inputs.executor == FrameworkKind::Fsdp2;
+    if (fsdp && *job().accelerate.offloadParams)
+      return;
+    report(Severity::Error, notSupportedCode, states.at, states.key,
+           fsdp ? name + " has states on the host with parameters alone"
+                : name + " leaves no states on the host for a key of the job",
+           std::string("pass --executor accel-run, or ") +
+               (fsdp ? "write parameters: cpu too" : "leave it out"));
   }
 
   /// transformers takes the kernels of a package where it is installed, which

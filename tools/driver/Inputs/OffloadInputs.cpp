@@ -11,44 +11,120 @@
 #include "runtime/plan/Timeline.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace accel {
 namespace {
 
-/// The first one that is set, or null.
-const Setting<bool> *
+/// The key that moves something to the host.
+struct Asking {
+  std::string key;
+  Location at;
+};
+
+/// The first one that is set.
+std::optional<Asking>
 firstOf(std::initializer_list<const Setting<bool> *> settings) {
   const auto *first =
       std::find_if(settings.begin(), settings.end(),
                    [](const Setting<bool> *s) { return s->value; });
-  return first == settings.end() ? nullptr : *first;
+  if (first == settings.end())
+    return std::nullopt;
+  return Asking{(*first)->key, (*first)->at};
 }
 
-const Setting<bool> *askedActivations(const JobConfig &job) {
-  return firstOf({&job.offloadActivations,
-                  &job.accelerate.activationCheckpointingOffload,
-                  &job.script.offloadsCheckpoints});
+/// What an executor leaves on the host: the optimizer, which updates there, or
+/// parameters and activations, which are only copied.
+struct Offloaded {
+  std::optional<Asking> updates, copies;
+};
+
+Offloaded offloadedBy(FrameworkKind executor, const JobConfig &job) {
+  const AccelerateConfig &a = job.accelerate;
+  const Setting<bool> &inputs = a.activationCheckpointingOffload,
+                      &ofScript = job.script.offloadsCheckpoints;
+  Offloaded all;
+  all.copies = firstOf({&inputs, &ofScript});
+  auto take = [](std::optional<Asking> &into, bool asks, const auto &setting) {
+    if (asks)
+      into = Asking{setting.key, setting.at};
+  };
+  switch (executor) {
+  case FrameworkKind::AccelRun:
+    all.updates = firstOf({&a.offloadParams, &job.offloadStates});
+    all.copies = firstOf({&job.offloadActivations, &inputs, &ofScript});
+    break;
+  case FrameworkKind::Fsdp1:
+  case FrameworkKind::Fsdp2:
+    all.updates = firstOf({&a.offloadParams});
+    break;
+  case FrameworkKind::Deepspeed:
+    if (!a.deepspeed)
+      break;
+    take(all.updates,
+         *a.deepspeed->zeroStage > 0 &&
+             *a.deepspeed->offloadOptimizer != OffloadDevice::None,
+         a.deepspeed->offloadOptimizer);
+    take(all.copies,
+         *a.deepspeed->zeroStage == 3 &&
+             *a.deepspeed->offloadParameters != OffloadDevice::None,
+         a.deepspeed->offloadParameters);
+    break;
+  case FrameworkKind::Megatron:
+    if (!a.megatron)
+      break;
+    take(all.updates, *a.megatron->optimizerCpuOffload,
+         a.megatron->optimizerCpuOffload);
+    take(all.copies, *a.megatron->offloadedLayers > 0,
+         a.megatron->offloadedLayers);
+    break;
+  case FrameworkKind::Ddp:
+  case FrameworkKind::Single:
+    break;
+  }
+  return all;
 }
 
 } // namespace
 
-bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  DiagnosticEngine &engine) {
+std::string whyNotOffloaded(const Target &machine, bool updates) {
+  if (machine.kind == TargetKind::Cpu)
+    return "the device is the host already";
+  if (machine.host.bytesPerSecond <= 0)
+    return "target " + machine.name +
+           " does not say how fast copies to its host are";
+  if (updates && machine.host.updateBytesPerSecond <= 0)
+    return "target " + machine.name +
+           " does not say how fast an update on its host is";
+  return "";
+}
+
+bool checkOffload(const PlanInputs &inputs, FrameworkKind executor,
+                  const Target &machine, DiagnosticEngine &engine) {
   const JobConfig &job = inputs.job;
-  const Setting<bool> *updates =
-      firstOf({&job.accelerate.offloadParams, &job.offloadStates});
-  const Setting<bool> *asked = updates ? updates : askedActivations(job);
+  const auto [updates, copies] = offloadedBy(executor, job);
+  const std::optional<Asking> &asked = updates ? updates : copies;
   if (!asked)
     return true;
-  auto refuse = [&](std::string what, std::string fix) {
-    engine.report(diagnosticAt(*asked, Severity::Error, notSupportedCode,
-                               std::move(what), std::move(fix)));
+  auto refuse = [&](std::string what, std::string fix,
+                    const char *code = notSupportedCode) {
+    engine.report(diagnosticAt(*asked, Severity::Error, code, std::move(what),
+                               std::move(fix)));
     return false;
   };
-  if (device == "cpu")
-    return refuse(
-        "nothing is offloaded from a CPU: the device is the host already",
-        "leave it out, or plan for a GPU");
+  if (const std::string why = whyNotOffloaded(machine, updates.has_value());
+      !why.empty()) {
+    if (machine.kind == TargetKind::Cpu)
+      return refuse("nothing is offloaded from a CPU: " + why,
+                    "leave it out, or plan for a GPU");
+    return refuse(why + ", so that nothing bounds the time of an offload",
+                  "write host: {bandwidth, latency, update_bandwidth} of one "
+                  "rank, bytes per second and seconds, in a target of your "
+                  "own, or leave the offload out",
+                  "missing-key");
+  }
+  if (executor != FrameworkKind::AccelRun)
+    return true;
   if (job.accelerate.mesh->size("pp") > 1)
     return refuse("accel-run does not offload what stages of a pipeline hold",
                   "leave pp at 1, or the offload out");
@@ -99,7 +175,7 @@ bool checkDrive(const PlanInputs &inputs, const Target &target,
 
 void warnIdleOffload(const PlanInputs &inputs, const plan::Plan &plan,
                      DiagnosticEngine &engine) {
-  const Setting<bool> *asked = askedActivations(inputs.job);
+  const auto asked = offloadedBy(FrameworkKind::AccelRun, inputs.job).copies;
   const bool moves = std::any_of(
       plan.programs.begin(), plan.programs.end(),
       [](const plan::Program &p) { return plan::hostBytes(p) > 0; });

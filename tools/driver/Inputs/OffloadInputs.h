@@ -12,10 +12,15 @@
 
 namespace accel {
 
-/// False, with an error at the key that asks for it, where accel-run cannot
-/// leave in host memory what the job wants there. `device`: "cpu" or "cuda".
-bool checkOffload(const PlanInputs &inputs, const std::string &device,
-                  DiagnosticEngine &engine);
+/// Why nothing can be planned to leave this machine's devices, or no optimizer
+/// with its `updates`, as a clause; empty: it can.
+std::string whyNotOffloaded(const Target &machine, bool updates);
+
+/// False, with an error at the key that asks for it, where `executor` cannot
+/// leave in host memory what the job wants there, or nothing bounds how long
+/// that takes.
+bool checkOffload(const PlanInputs &inputs, FrameworkKind executor,
+                  const Target &machine, DiagnosticEngine &engine);
 
 /// False, with an error, where the job's drive (JobConfig::disk) cannot do what
 /// is asked, or nothing is known of how fast it is.

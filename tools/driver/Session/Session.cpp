@@ -142,10 +142,12 @@ bool Session::load() {
   programImport.framework = FrameworkKind::AccelRun;
   programImport.trainer.clear();
   programImport.fusedLoss = false;
+  if (!own() && !checkOffload(*inputs, inputs->executor, machine(), engine))
+    return false;
   // Nobody asks for the loss of a program that is not made.
   if (!own() && !asksForProgram())
     return true;
-  if (!checkOffload(*inputs, programImport.device, engine) ||
+  if (!checkOffload(*inputs, FrameworkKind::AccelRun, machine(), engine) ||
       (target && !checkDrive(*inputs, *target, engine)) ||
       !chooseLossChunks(*inputs, programImport, engine))
     return false;
