@@ -15,6 +15,7 @@
 
 #include "frontends/Accelerate/DeepspeedKeys.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -56,8 +57,12 @@ public:
                    "write false to plan with DeepSpeedCPUAdam");
   }
 
-  void note(const yaml::Node &root) {
-    if (!forPlanning || silent.empty())
+  void note(const yaml::Node &root, const std::vector<std::string> &read,
+            DiagnosticEngine &into) {
+    std::erase_if(silent, [&](const std::string &path) {
+      return std::find(read.begin(), read.end(), path) != read.end();
+    });
+    if (silent.empty())
       return;
     constexpr size_t most = 8;
     std::string names;
@@ -65,7 +70,7 @@ public:
       names += (i ? ", " : "") + silent[i];
     if (silent.size() > most)
       names += " and " + std::to_string(silent.size() - most) + " more";
-    reportInJson(engine, file, Severity::Note, "deepspeed-no-bytes", root, "",
+    reportInJson(into, file, Severity::Note, "deepspeed-no-bytes", root, "",
                  "without effect on bytes: " + names, "");
   }
 
@@ -277,7 +282,17 @@ void accel::checkDeepspeedJson(const std::string &file, const yaml::Node &root,
   Walk walk(file, forPlanning, version, engine);
   walk.section(root, "", /*strict=*/false);
   walk.optimizerOnHost(root);
-  walk.note(root);
+}
+
+void accel::noteKeysWithoutBytes(const std::string &file,
+                                 const yaml::Node &root,
+                                 const std::vector<std::string> &read,
+                                 DiagnosticEngine &engine) {
+  DiagnosticEngine known; // what checkDeepspeedJson has reported
+  const std::string newest;
+  Walk walk(file, /*forPlanning=*/true, newest, known);
+  walk.section(root, "", /*strict=*/false);
+  walk.note(root, read, engine);
 }
 
 void accel::resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize) {

@@ -20,11 +20,17 @@ std::string findDeepspeedFile(const std::string &name, const std::string &yaml);
 
 /// Reports what DeepSpeed refuses or ignores in the file's keys, and each
 /// "auto" that nobody replaces. With `forPlanning` also what changes bytes that
-/// are not counted (exit code 4), and one note with the keys that change none.
+/// are not counted (exit code 4).
 /// `version`: DeepSpeed's; empty: not given, and the newest in a plan.
 void checkDeepspeedJson(const std::string &file, const yaml::Node &root,
                         bool forPlanning, const std::string &version,
                         DiagnosticEngine &engine);
+
+/// One note of a plan with the keys that change no bytes, but for those that
+/// the executor has `read`.
+void noteKeysWithoutBytes(const std::string &file, const yaml::Node &root,
+                          const std::vector<std::string> &read,
+                          DiagnosticEngine &engine);
 
 /// Puts what Accelerate and the Trainer put for "auto" of a model with this
 /// hidden size: buckets and thresholds in elements.

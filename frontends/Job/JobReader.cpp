@@ -398,11 +398,29 @@ void JobReader::readOffload(JobConfig &job) {
       into = {where.value != "none", Origin::Written, where.key, where.at, ""};
     return where.value;
   };
+  const Setting<bool> parameters = job.accelerate.offloadParams,
+                      inputs = job.accelerate.activationCheckpointingOffload;
   const bool nvme =
       read("states", job.offloadStates, {"cpu", "nvme", "none"}) == "nvme";
   read("parameters", job.accelerate.offloadParams, {"cpu", "none"});
   read("activations", job.offloadActivations, {"cpu", "none"});
   readDisk(*fields, nvme, job);
+  // The job may offload more than the accelerate file, not less.
+  auto contradicts = [&](const char *key, const Setting<bool> &own,
+                         const Setting<bool> &other) {
+    if (!own.written() || *own || !*other)
+      return false;
+    fields->error("offload-mismatch", key,
+                  "'" + std::string(key) + "' is none, and " + other.key +
+                      " is true (" + printablePath(other.at.file) + ":" +
+                      std::to_string(other.at.line) + ")",
+                  "leave one of them out");
+    return true;
+  };
+  contradicts("activations", job.offloadActivations, inputs);
+  if (contradicts("parameters", job.accelerate.offloadParams, parameters) ||
+      contradicts("states", job.offloadStates, parameters))
+    return;
   if (job.accelerate.offloadParams.value && job.offloadStates.written() &&
       !job.offloadStates.value)
     fields->error("invalid-value", "states",

@@ -178,6 +178,16 @@ private:
                     "write cpu: the optimizer alone goes to nvme");
     const bool states = *zero.offloadOptimizer != OffloadDevice::None,
                parameters = *zero.offloadParameters == OffloadDevice::Cpu;
+    const char *own = job.disk.folder->empty() ? "cpu" : "nvme";
+    if (states && job.offloadStates.written() &&
+        (!*job.offloadStates ||
+         own != std::string_view(toString(*zero.offloadOptimizer))))
+      return refuseOther(zero.offloadOptimizer, job.offloadStates, "states",
+                         *job.offloadStates ? own : "none");
+    if (const auto &asked = job.accelerate.offloadParams;
+        parameters && asked.key.starts_with("offload") && asked.written() &&
+        !*asked)
+      return refuseOther(zero.offloadParameters, asked, "parameters", "none");
     if (states && stage() == 0)
       return refuse(zero.offloadOptimizer, "invalid-value",
                     "ZeRO stage 0 has no shard of the optimizer to offload",
@@ -206,6 +216,17 @@ private:
       derive(job.accelerate.offloadParams, true, zero.offloadOptimizer,
              "every rank holds the parameters, so that their shards are the "
              "optimizer's alone");
+  }
+
+  /// The job file may offload more than DeepSpeed's, not less or elsewhere.
+  void refuseOther(const Setting<OffloadDevice> &from, const Setting<bool> &own,
+                   const std::string &part, const std::string &where) {
+    refuse(from, "deepspeed-mismatch",
+           from.key + " is " + toString(*from) + ", and the job file says " +
+               "offload: {" + part + ": " + where + "} (" +
+               printablePath(own.at.file) + ":" + std::to_string(own.at.line) +
+               ")",
+           "leave one of them out");
   }
 
   bool takeDrive() {
@@ -509,11 +530,31 @@ private:
 
 } // namespace
 
+void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
+                       DiagnosticEngine &engine) {
+  const auto &zero = job.accelerate.deepspeed;
+  if (!zero || !zero->fileRead)
+    return;
+  DiagnosticEngine silent; // it was read already
+  const auto document =
+      yaml::parseFile(*zero->configFile, options.texts, silent);
+  if (!document || !document->root())
+    return;
+  std::string prefix;
+  const DiskConfig &disk = job.disk;
+  noteKeysWithoutBytes(*zero->configFile,
+                       deepspeedRoot(*document->root(), prefix),
+                       {disk.buffers.key, disk.readAhead.key,
+                        disk.writeBehind.key, job.offloadActivations.key},
+                       engine);
+}
+
 void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,
                    DiagnosticEngine &engine) {
   if (inputs.executor == FrameworkKind::AccelRun &&
       inputs.job.accelerate.deepspeed)
     DeepspeedTaker(options, inputs, engine).run();
+  noteDeepspeedKeys(options, inputs.job, engine);
 }
 
 } // namespace accel
