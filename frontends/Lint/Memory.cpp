@@ -35,10 +35,11 @@ void checkOffloadGain(const Subject &subject) {
 }
 
 /// PartialState compares these two texts, and the plugin reads them more
-/// liberally (accelerate/state.py).
+/// liberally (accelerate/state.py). A job is executed by accel-run, which asks
+/// for its groups itself.
 void checkCpuBackend(const Subject &subject) {
   const AccelerateConfig &config = *subject.config;
-  if (config.assumed.stateDict)
+  if (config.assumed.stateDict || subject.job)
     return;
   Field offload = subject.in(section, "fsdp_offload_params"),
         type = subject.in(section, "fsdp_state_dict_type");
