@@ -84,7 +84,8 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups,
       mostTimepoints = std::max(mostTimepoints, at.timepoint + 1);
     }
   afterHost = mostTimepoints;
-  if (plan.offload.onDisk())
+  // Without states, and with the shard read in memory, there are no records.
+  if (plan.offload.onDisk() && plan::diskBytes(plan, ownStage) > 0)
     disk = std::make_unique<DiskStates>(plan, ownStage, groups.rank(), device,
                                         units, afterHost + 1, diskIo);
   int64_t hostBytes = 0;
@@ -256,9 +257,10 @@ void Executor::updateOnHost(int unit) {
   // Where another call has gathered the unit since.
   if (job.offload.parameters && lastGather[unit] >= 0)
     hardware.awaitOnHost(lastGather[unit]);
-  if (disk)
+  const bool onDisk = disk && plan::recordBytes(job, job.units[unit]) > 0;
+  if (onDisk)
     disk->begin(unit);
-  const int copied = disk ? disk->timepoint() : afterHost;
+  const int copied = onDisk ? disk->timepoint() : afterHost;
   optimizer->update(unit);
   // The host has seen the unit's gradients, and so the end of what was computed
   // with its shard; a gather may have come after them.
@@ -269,7 +271,7 @@ void Executor::updateOnHost(int unit) {
   units[unit]->publish();
   hardware.leave(copied);
   hardware.await(copied);
-  if (disk)
+  if (onDisk)
     disk->end();
 }
 

@@ -218,6 +218,9 @@ OFFLOADED = [
          {"nvme": {"buffers": 2, "write_behind": False,
                    "queue_depth": 2}}),
         ("gqa", "fp16", "one", 1, "none", ["states"], {"nvme": {}}),
+        # No states, and the shard in memory: nothing is on the drive.
+        ("gqa", "fp32", "one", 1, "plain", ["states", "parameters"],
+         {"nvme": {}, "records": False}),
         ("gqa", "bf16", "two", 1, "lora", ["states", "activations"],
          {"nvme": {}, "layers": 5}),
         ("gqa", "fp32", "one", 1, "none", ["activations"],
@@ -308,6 +311,7 @@ def write(folder, case):
     if "layers" in case:
         config["num_hidden_layers"] = case["layers"]
     optimizer = {"sgd": {"name": "sgd", "lr": 0.05, "momentum": 0.9},
+                 "plain": {"name": "sgd", "lr": 0.05},
                  "lion": {"name": "lion", "lr": 2e-4},
                  "adafactor": {"name": "adafactor", "lr": 1e-3, "beta1": 0.9,
                                "weight_decay": 0.1},

@@ -24,7 +24,8 @@ def transfers(case):
 
 def options(case):
     """Of accel-run; empty: nothing is on a drive."""
-    return ("--disk-io", transfers(case)) if "nvme" in case else ()
+    return (("--disk-io", transfers(case))
+            if "nvme" in case and case.get("records", True) else ())
 
 
 def examine(tools, case, folder, measured):

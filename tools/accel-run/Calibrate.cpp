@@ -508,7 +508,7 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
                    "threads compute\n",
                    100 * step.lost / step.whole);
   }
-  if (plan.offload.onDisk())
+  if (plan.offload.onDisk() && plan::diskBytes(plan) > 0)
     result["drive"] = timeDrive(plan, groups);
   result["instructions"] = std::move(instructions);
   result["collectives"] = collectives;
