@@ -130,12 +130,19 @@ void placeThreads(const Environment &environment, Bind bind) {
         std::max(1, parts ? static_cast<int>(own.size()) : all / ranks));
   }
   const int threads = at::get_num_threads();
-  if (environment.localRank == 0 && threads * ranks > all)
-    std::fprintf(stderr,
-                 "accel-run: warning: %d ranks of %d compute threads share %d "
-                 "CPUs: each waits for the others; set OMP_NUM_THREADS to %d, "
-                 "or start fewer ranks\n",
-                 ranks, threads, all, std::max(1, all / ranks));
+  if (environment.localRank != 0 || threads * ranks <= all)
+    return;
+  // Of one thread a rank has no fewer.
+  const int fewer = std::max(1, all / ranks);
+  const std::string fix =
+      fewer < threads ? "set OMP_NUM_THREADS to " + std::to_string(fewer) +
+                            (fewer * ranks > all ? " and start fewer ranks"
+                                                 : ", or start fewer ranks")
+                      : "start fewer ranks";
+  std::fprintf(stderr,
+               "accel-run: warning: %d ranks of %d compute threads share %d "
+               "CPUs: each waits for the others; %s\n",
+               ranks, threads, all, fix.c_str());
 }
 
 } // namespace accel::run
