@@ -93,16 +93,20 @@ class Tools:
             "DRY_EXCHANGE": exchange, "DRY_TRACE": str(SETTLED),
             **(environment or {})}
         log = os.path.join(folder, "gpu.jsonl")
+        trains = "--fit" not in extra
         try:
             text = self.call(
                 [os.path.join(module or self.runtime, "accel-run"), plan,
-                 "--nproc", str(ranks), "--log", log, *extra], settings)
+                 "--nproc", str(ranks), *(["--log", log] if trains else []),
+                 *extra], settings)
         finally:
             shutil.rmtree(exchange, ignore_errors=True)
         with open(os.path.join(folder, "text"), "w", encoding="utf-8") as f:
             f.write(text)
-        with open(log, encoding="utf-8") as f:
-            records = [json.loads(line) for line in f]
+        records = []
+        if trains:
+            with open(log, encoding="utf-8") as f:
+                records = [json.loads(line) for line in f]
         reports = []
         for rank in range(ranks):
             with open(f"{report}.{rank}", encoding="utf-8") as f:

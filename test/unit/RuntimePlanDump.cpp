@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
   test::TinyOptions options;
   plan::Data data, evalData;
   plan::Checkpoint checkpoint;
-  std::string weights, device = "cpu", model;
+  std::string weights, device = "cpu", model, predictions;
   double rate = 0;
   int64_t steps = 8, every = 0, logging = 1;
   data.kind = "tokens";
@@ -71,6 +71,8 @@ int main(int argc, char **argv) {
       weights = value;
     else if (key == "model")
       model = value;
+    else if (key == "predictions")
+      predictions = value;
     else if (key == "no-data")
       data = plan::Data();
     else if (key == "device")
@@ -93,6 +95,7 @@ int main(int argc, char **argv) {
   if (every > 0) {
     plan.job.evalData = data;
     plan.job.evalEvery = every;
+    plan.job.evalPredictions = predictions;
   }
   if (!weights.empty())
     plan.job.weightFiles = {weights};

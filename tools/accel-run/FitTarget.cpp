@@ -92,7 +92,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   return text;
 }
 
-std::string readTarget(const std::string &path) {
+std::string readTarget(const std::string &path, const std::string &device) {
   std::ifstream file(path);
   if (!file)
     throw FileError(path + ": cannot be opened");
@@ -101,6 +101,21 @@ std::string readTarget(const std::string &path) {
   std::string error;
   if (withMeasured(target.str(), {}, "", error).empty())
     throw FileError(path + ": " + error);
+  std::string line;
+  while (std::getline(target, line)) {
+    if (line.rfind("kind:", 0) != 0)
+      continue;
+    std::istringstream value(line.substr(5));
+    std::string kind;
+    value >> kind;
+    std::erase_if(kind, [](char c) { return c == '"' || c == '\''; });
+    if (kind != device)
+      throw FileError(path + ": the target is of kind '" + kind +
+                      "', and the plan runs on '" + device +
+                      "': seconds of one say nothing of the other; give a "
+                      "target of kind '" +
+                      device + "'");
+  }
   return target.str();
 }
 

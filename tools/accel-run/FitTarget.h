@@ -31,8 +31,9 @@ struct Fitted {
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error);
 
-/// The text of a target's file. Throws FileError where it is none.
-std::string readTarget(const std::string &path);
+/// The text of a target's file. Throws FileError where it is none, or not of
+/// the kind of `device`, the plan's.
+std::string readTarget(const std::string &path, const std::string &device);
 
 } // namespace accel::run
 

@@ -100,7 +100,21 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
     std::puts("accel-run " ACCEL_VERSION ", LibTorch " TORCH_VERSION);
     return false;
   }
-  return arguments.one("PLAN", options.plan, exitCode);
+  if (!arguments.one("PLAN", options.plan, exitCode))
+    return false;
+  if (!options.calibrates())
+    return true;
+  for (const char *name :
+       {"--steps", "--resume", "--out", "--on-nan", "--debug-nan", "--disk-io",
+        "--log", "--profile", "--summary", "--max-shard-size"})
+    if (arguments.given(name)) {
+      exitCode = arguments.usageError(
+          std::string(name) + " has no effect with " +
+          (options.calibrate.empty() ? "--fit" : "--calibrate") +
+          ", which does not train; leave it out");
+      return false;
+    }
+  return true;
 }
 
 } // namespace accel::run

@@ -88,12 +88,8 @@ Loader openData(const Input &input, bool eval) {
   return loader;
 }
 
-/// Nothing but what accel-run has written is replaced by the trained model.
-static void checkOutputModel(const Input &input) {
-  if (input.outDir.empty())
-    return;
-  const fs::path output = fs::path(input.outDir) / plan::outputModel;
-  const std::string elsewhere = "; give another folder with --out DIR";
+/// Files and folders that the job reads; some are empty.
+static std::vector<std::string> whatIsRead(const Input &input) {
   std::vector<std::string> used = input.weightFiles;
   used.push_back(input.modelPath);
   used.push_back(input.archive);
@@ -107,7 +103,16 @@ static void checkOutputModel(const Input &input) {
     for (const auto &[name, path] : data->arrays)
       used.push_back(resolve(path, input.baseDir));
   }
-  for (const std::string &path : used)
+  return used;
+}
+
+/// Nothing but what accel-run has written is replaced by the trained model.
+static void checkOutputModel(const Input &input) {
+  if (input.outDir.empty())
+    return;
+  const fs::path output = fs::path(input.outDir) / plan::outputModel;
+  const std::string elsewhere = "; give another folder with --out DIR";
+  for (const std::string &path : whatIsRead(input))
     if (!path.empty() && plan::isWithin(path, output))
       throw InputError("the trained model would replace " + output.string() +
                        ", which the job reads (" + path + ")" + elsewhere);
@@ -137,6 +142,56 @@ static void checkFolder(const Input &input, const Options &options) {
                               "accel-run has written; move it, or give "
                               "another folder with --out DIR");
   chooseStart(input.outDir, options.resume);
+}
+
+/// No file that is written takes the place of one that is read, of another one
+/// that is written, or of a folder, which the end of a training would find out.
+static void checkOutputFiles(const Input &input, const Options &options) {
+  std::vector<std::pair<std::string, std::string>> written = {
+      {"--log", options.log},
+      {"--profile", options.profile},
+      {"--summary", options.summary},
+      {"--calibrate", options.calibrate},
+      {"--fit", options.fit}};
+  if (!options.calibrates())
+    written.emplace_back(
+        "eval.predictions",
+        resolve(input.plan.job.evalPredictions, input.baseDir));
+  std::vector<std::string> read = whatIsRead(input);
+  read.push_back(options.plan);
+  read.push_back((fs::path(input.modelPath) / "config.json").string());
+  std::error_code code;
+  std::erase_if(read, [&](const std::string &path) {
+    return path.empty() || fs::is_directory(path, code);
+  });
+  const fs::path model = fs::path(input.outDir) / plan::outputModel;
+  std::map<fs::path, std::string> names;
+  for (const auto &[name, file] : written) {
+    if (file.empty())
+      continue;
+    const std::string shown = name + " " + file;
+    if (!fs::is_directory(fs::absolute(file, code).parent_path(), code))
+      throw InputError(file + ": its folder does not exist");
+    if (fs::is_directory(file, code))
+      throw InputError(shown + ": is a folder; give a file");
+    // What goes to a terminal, a pipe or /dev/null replaces nothing.
+    if (fs::exists(file, code) && !fs::is_regular_file(file, code))
+      continue;
+    for (const std::string &path : read)
+      if (plan::isWithin(file, path))
+        throw InputError(shown + ": would overwrite what the job reads (" +
+                         path + "); give another file");
+    if (!input.outDir.empty() && !options.calibrates() &&
+        plan::isWithin(file, model))
+      throw InputError(shown + ": is in " + model.string() +
+                       ", which the trained model replaces; give another "
+                       "file");
+    const auto [other, isNew] =
+        names.emplace(fs::weakly_canonical(file, code), name);
+    if (!isNew)
+      throw InputError(shown + ": " + other->second +
+                       " writes the same file; give each its own");
+  }
 }
 
 void checkInput(const Input &input, const Options &options, int64_t ranks) {
@@ -173,17 +228,9 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   // What times the plan's operators does not train: it writes no folder.
   if (!options.calibrates())
     checkFolder(input, options);
-  const std::string predictions =
-      resolve(plan.job.evalPredictions, input.baseDir);
-  std::error_code code;
-  for (const std::string *file :
-       {&options.log, &options.profile, &options.summary, &options.calibrate,
-        &predictions})
-    if (!file->empty() &&
-        !fs::is_directory(fs::absolute(*file, code).parent_path(), code))
-      throw InputError(*file + ": its folder does not exist");
+  checkOutputFiles(input, options);
   if (!options.fit.empty())
-    readTarget(options.fit);
+    readTarget(options.fit, plan.device);
 }
 
 } // namespace accel::run

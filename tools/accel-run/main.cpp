@@ -68,7 +68,7 @@ void fitTarget(const std::string &path, const plan::Plan &plan,
   std::strftime(day, sizeof day, "%F", std::gmtime(&now));
   std::string error;
   const std::string text = withMeasured(
-      readTarget(path), measured,
+      readTarget(path, plan.device), measured,
       "accel-run --fit, " + std::string(day) + ", torch " TORCH_VERSION ", " +
           std::to_string(plan.ranks()) + " ranks of " +
           std::to_string(at::get_num_threads()) + " threads",
@@ -91,6 +91,9 @@ int calibrateRank(const Input &input, const Options &options, Device &device,
   if (!options.calibrate.empty() &&
       !accel::plan::writeFileAtomically(options.calibrate, text, error))
     throw FileError(error);
+  if (!options.calibrate.empty())
+    std::printf("the seconds of operators and collectives are in %s\n",
+                options.calibrate.c_str());
   if (!options.fit.empty())
     fitTarget(options.fit, input.plan, text);
   return 0;
