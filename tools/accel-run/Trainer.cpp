@@ -146,7 +146,9 @@ void Trainer::start() {
 }
 
 void Trainer::queueStep(int64_t step) {
+  const bool isBehind = !inFlight.empty();
   InFlight &flight = inFlight.emplace_back();
+  flight.isBehind = isBehind;
   StepRecord &record = flight.record;
   record.step = step + 1;
   flight.isLine = endsLine(step + 1);
@@ -177,6 +179,8 @@ void Trainer::queueStep(int64_t step) {
   }
   executor.queue(load, rates, base + mesh.dataIndex(),
                  profiled ? &profile : nullptr);
+  flight.queued = now();
+  flight.after = Usage::now();
 }
 
 std::vector<double> Trainer::ratesAfter(double taken) const {
@@ -243,14 +247,16 @@ std::optional<StepRecord> Trainer::finishStep() {
   if (result.hasGradNorm)
     record.gradNorm = result.gradNorm;
   record.skipped = result.skipped;
-  // A step that was queued behind another one begins when that one ends.
-  const double end = now();
-  const bool behind = flight.begin < lastEnd;
-  const double seconds = end - (behind ? lastEnd : flight.begin);
-  const Usage before = behind ? lastUsage : flight.before;
+  // A step that was queued behind another one begins when that one ends. Where
+  // the host updates, a step is queued when it is updated: what was queued
+  // since is the next step's.
+  const bool endsQueued = input.plan.offload.states && !inFlight.empty();
+  const double end = endsQueued ? flight.queued : now();
+  const Usage after = endsQueued ? flight.after : Usage::now();
+  const double seconds = end - (flight.isBehind ? lastEnd : flight.begin);
+  const Usage before = flight.isBehind ? lastUsage : flight.before;
   const double items = static_cast<double>(
       job.itemsPerMicroBatch() * job.accumulation * groups.mesh().dataSize());
-  const Usage after = Usage::now();
   ++measured.steps;
   measured.skippedSteps += result.skipped;
   stepSeconds.push_back(seconds);

@@ -38,9 +38,10 @@ private:
   /// A step that is queued, and what of its record is known.
   struct InFlight {
     StepRecord record;
-    double begin = 0; // of queueing it
-    Usage before;
-    bool isLine = false; // of the log
+    double begin = 0, queued = 0; // when it began to be queued, and was
+    Usage before, after;          // by then
+    bool isBehind = false;        // another one was in flight
+    bool isLine = false;          // of the log
     bool isSaved = false;
   };
   void start();
