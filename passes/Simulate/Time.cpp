@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -247,7 +248,13 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       break;
     case ProgramInstructionKind::GradNorm:
       if (plan.offload.states) {
-        for (size_t u = 0; u < units.size(); ++u)
+        // As gradients arrive; those of other programs are there before.
+        std::vector<size_t> order(units.size());
+        std::iota(order.begin(), order.end(), size_t(0));
+        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+          return onHost[a] < onHost[b];
+        });
+        for (size_t u : order)
           own = std::max(own, onHost[u]) + units[u].hostNorm;
         own += gradNorms[program.stage];
         break;

@@ -12,25 +12,46 @@
 
 namespace accel::run {
 
-void Executor::sumSquares() {
-  std::vector<at::Tensor> sums = squareSums;
-  if (job.offload.states)
-    for (at::Tensor &sum : sums)
-      sum = hostScalar(0, c10::ScalarType::Double);
-  for (at::Tensor &sum : sums)
-    sum.zero_();
-  for (size_t i = 0; i < units.size(); ++i) {
-    if (!squares[i].empty())
-      awaitGradients(static_cast<int>(i));
-    for (const Squares &range : squares[i])
-      if (range.begin < range.end)
-        addSquares(gradientOf(static_cast<int>(i))
-                       .narrow(0, range.begin, range.end - range.begin),
-                   sums[range.set]);
+/// Adds the squares of a range of the unit's gradients.
+void Executor::addSquaresOf(int unit, const Squares &range,
+                            const at::Tensor &into) {
+  if (range.begin < range.end)
+    addSquares(gradientOf(unit).narrow(0, range.begin, range.end - range.begin),
+               into);
+}
+
+/// Unit by unit as gradients arrive, while the device computes the next ones.
+/// What each has is added in the order of units, so that the bits do not hang
+/// on the order of arrival.
+void Executor::sumSquaresOnHost() {
+  std::vector<std::vector<double>> parts(units.size());
+  const at::Tensor part = hostScalar(0, c10::ScalarType::Double);
+  for (int unit : arrivals) {
+    awaitGradients(unit);
+    for (const Squares &range : squares[unit]) {
+      part.zero_();
+      addSquaresOf(unit, range, part);
+      parts[unit].push_back(part.item<double>());
+    }
   }
-  if (job.offload.states)
-    for (size_t set = 0; set < sums.size(); ++set)
-      squareSums[set].copy_(sums[set]);
+  std::vector<double> sums(squareSums.size());
+  for (size_t i = 0; i < units.size(); ++i)
+    for (size_t range = 0; range < parts[i].size(); ++range)
+      sums[squares[i][range].set] += parts[i][range];
+  for (size_t set = 0; set < sums.size(); ++set)
+    squareSums[set].copy_(hostScalar(sums[set], c10::ScalarType::Double));
+}
+
+void Executor::sumSquares() {
+  if (job.offload.states) {
+    sumSquaresOnHost();
+  } else {
+    for (at::Tensor &sum : squareSums)
+      sum.zero_();
+    for (size_t i = 0; i < units.size(); ++i)
+      for (const Squares &range : squares[i])
+        addSquaresOf(static_cast<int>(i), range, squareSums[range.set]);
+  }
   for (size_t set = 0; set < squareSums.size(); ++set)
     if (squareGroups[set])
       squareGroups[set]->allReduce(squareSums[set]).wait();
@@ -78,6 +99,8 @@ void Executor::clipOnHost() {
     const double clip = limit / (norm + 1e-6);
     factor *= clip < 1.0 || std::isnan(clip) ? clip : 1.0;
   }
+  if (factor == 1) // a pass over all gradients that would change none
+    return;
   coefficient.fill_(factor);
   for (size_t i = 0; i < units.size(); ++i)
     if (trains(static_cast<int>(i)))

@@ -391,6 +391,7 @@ void Executor::queueSlots(
     int64_t microBatch) {
   Queued &step = steps.back();
   counted = false;
+  arrivals.clear();
   const double parts = static_cast<double>(communicators.mesh().dataSize() *
                                            job.job.accumulation);
   if (late)

@@ -159,7 +159,10 @@ public:
     updateHook = std::move(hook);
   }
   /// The unit's gradients are on the host once `timepoint` is there.
-  void offloads(int unit, int timepoint) { onHost[unit] = timepoint; }
+  void offloads(int unit, int timepoint) {
+    onHost[unit] = timepoint;
+    arrivals.push_back(unit);
+  }
   /// The unit's shard is read until `timepoint`.
   void gathers(int unit, int timepoint) { lastGather[unit] = timepoint; }
 
@@ -201,6 +204,9 @@ private:
   void publish();
   void addSquareSets();
   void sumSquares();
+  void sumSquaresOnHost();
+  struct Squares;
+  void addSquaresOf(int unit, const Squares &range, const at::Tensor &into);
   void clipOnHost();
   /// What an update that reads more than elements has of a unit.
   void addWorkspace(const plan::Unit &unit, Optimizer::Unit &slot);
@@ -218,7 +224,8 @@ private:
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;
   std::vector<int> onHost, lastGather; // by unit: timepoints
-  int afterHost = 0;                   // timepoint of copies to the device
+  std::vector<int> arrivals; // units, as their gradients come to the host
+  int afterHost = 0;         // timepoint of copies to the device
   bool published = false;
   std::map<int, std::deque<at::Tensor>> handedOver; // by shift
   FlatBuffer valuesOnHost;                          // or empty

@@ -249,6 +249,27 @@ TEST(Time, OptimizerAndNormMoveBytes) {
                                          {"dp_shard"}, 64));
 }
 
+TEST(Time, NormsOnTheHostFollowTheGradients) {
+  Target target = simpleTarget();
+  target.host.bytesPerSecond = 1e12;
+  target.host.updateBytesPerSecond = 1e9;
+  Steps steps;
+  steps.plan.offload.states = true;
+  for (int unit : {2, 1, 0}) { // the embedding's arrive last
+    steps.call();
+    steps.start(ProgramInstructionKind::Offload, unit, 2 - unit);
+  }
+  steps.add(ProgramInstructionKind::GradNorm).stream = Stream::Host;
+  const double last =
+      roleBytes(steps.plan, steps.plan.units[0], Role::ShardGradient);
+  EXPECT_NEAR(steps.run(target).seconds,
+              30e-3 + last / 1e12 + 3 * last / 1e9 +
+                  collectiveSeconds(steps.plan, target, 0,
+                                    ProgramInstructionKind::AllReduce,
+                                    {"dp_shard"}, 64),
+              1e-12);
+}
+
 TEST(Time, BackwardsBetweenUpdatesAreNoPartOfThem) {
   const Target target = simpleTarget();
   Steps last;
