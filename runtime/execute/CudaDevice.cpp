@@ -161,6 +161,8 @@ public:
   void synchronize() override { c10::cuda::device_synchronize(); }
 
   int mark() override {
+    if (marks.empty())
+      marksSince = hostSeconds();
     marks.emplace_back(c10::DeviceType::CUDA, c10::EventFlag::BACKEND_DEFAULT);
     marks.back().record(c10::cuda::getCurrentCUDAStream(index).unwrap());
     return static_cast<int>(marks.size()) - 1;
@@ -172,8 +174,10 @@ public:
     };
     for (auto &run : times)
       for (InstructionTime &time : run) {
-        time.begin = seconds(time.beginMark);
-        time.end = seconds(time.endMark);
+        const bool onHost = time.hostBegin > 0;
+        time.begin =
+            onHost ? time.hostBegin - marksSince : seconds(time.beginMark);
+        time.end = onHost ? time.hostEnd - marksSince : seconds(time.endMark);
         time.streamBegin = seconds(time.streamBeginMark);
         time.streamEnd = seconds(time.streamEndMark);
       }
@@ -217,6 +221,7 @@ private:
   std::deque<c10::Event> events;    // by timepoint, reused every step
   std::deque<c10::Event> exchanged; // by number, reused by every function
   std::deque<c10::Event> marks;     // with times
+  double marksSince = 0;            // the host's clock at the first
 };
 
 std::unique_ptr<Device> makeCudaDevice(int localRank, std::string &error) {

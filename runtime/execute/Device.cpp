@@ -9,8 +9,6 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <chrono>
-
 namespace accel::run {
 
 namespace {
@@ -33,9 +31,7 @@ struct CpuDevice final : Device {
   /// Scalars of CPUs are not counted in the first place (hostScalar).
   void discount(int64_t) override {}
   int mark() override {
-    marks.push_back(std::chrono::duration<double>(
-                        std::chrono::steady_clock::now().time_since_epoch())
-                        .count());
+    marks.push_back(hostSeconds());
     return static_cast<int>(marks.size()) - 1;
   }
   void resolve(InstructionTimes &times) override {

@@ -71,7 +71,8 @@ public:
   /// Notes the time at which the current stream gets here; its number.
   virtual int mark() = 0;
   /// Fills in the seconds between the marks of `times`, once the device has
-  /// passed them, and forgets all marks.
+  /// passed them, and forgets all marks. All are since the first mark; the
+  /// host's are right where the device was idle then.
   virtual void resolve(InstructionTimes &times) = 0;
 };
 

@@ -229,14 +229,14 @@ void Executor::countStep() {
   counted = true;
 }
 
-void Executor::update(int unit) {
+void Executor::update(int unit, InstructionTime *time) {
   if (steps.back().result.skipped)
     return;
   if (updateHook)
     updateHook(unit);
   countStep();
   if (job.offload.states)
-    return updateOnHost(unit);
+    return updateOnHost(unit, time);
   FlatBuffer *workspace = nullptr;
   if (static_cast<size_t>(unit) < workspaces.size() &&
       workspaces[unit].flat.defined())
@@ -252,7 +252,7 @@ void Executor::update(int unit) {
 
 /// The device goes on with what it was given before; what it is given from now
 /// on waits for the copy.
-void Executor::updateOnHost(int unit) {
+void Executor::updateOnHost(int unit, InstructionTime *time) {
   awaitGradients(unit);
   // Where another call has gathered the unit since.
   if (job.offload.parameters && lastGather[unit] >= 0)
@@ -268,7 +268,12 @@ void Executor::updateOnHost(int unit) {
     hardware.enter(plan::Stream::HostIn);
   else
     hardware.enter(plan::Stream::HostIn, lastGather[unit]);
+  const bool isTimed = time && !job.offload.parameters; // it copies
+  if (isTimed)
+    time->streamBeginMark = hardware.mark();
   units[unit]->publish();
+  if (isTimed)
+    time->streamEndMark = hardware.mark();
   hardware.leave(copied);
   hardware.await(copied);
   if (onDisk)

@@ -153,7 +153,8 @@ public:
 
   /// Steps of programs.
   void clipGradients();
-  void update(int unit);
+  /// `time` takes what an update on the host copies to the device; or null.
+  void update(int unit, InstructionTime *time = nullptr);
   /// Called before a unit's shard and states change; may be empty.
   void beforeUpdate(std::function<void(int unit)> hook) {
     updateHook = std::move(hook);
@@ -199,7 +200,7 @@ private:
   at::Tensor &gradientOf(int unit);
   /// Waits until the unit's gradients are on the host, where they go there.
   void awaitGradients(int unit);
-  void updateOnHost(int unit);
+  void updateOnHost(int unit, InstructionTime *time);
   /// What is gathered from is what was loaded.
   void publish();
   void addSquareSets();

@@ -345,7 +345,7 @@ void ProgramRunner::execute(const Compiled &instruction) {
   case ProgramInstructionKind::GradNorm:
     return executor.clipGradients();
   case ProgramInstructionKind::Optimizer:
-    return executor.update(instruction.source->unit);
+    return executor.update(instruction.source->unit, timing);
   }
 }
 
@@ -370,8 +370,15 @@ void ProgramRunner::runPart(Frame &of, size_t from, size_t to,
     InstructionTime time;
     timing = &time;
     time.instruction = static_cast<int>(i);
+    // On CPUs the main thread does both, by the same clock.
+    const bool onHost = instructions[i].stream == plan::Stream::Host &&
+                        !executor.device().device().is_cpu();
     time.beginMark = executor.device().mark();
+    if (onHost)
+      time.hostBegin = hostSeconds();
     execute(instructions[i]);
+    if (onHost)
+      time.hostEnd = hostSeconds();
     time.endMark = executor.device().mark();
     time.bytes = executor.device().ownBytes();
     timing = nullptr;

@@ -132,6 +132,9 @@ def examine_offload(tools, case):
     pinned = reports[0]["pinned_peak_bytes"] - measured["host_bytes"]
     check(not tools.is_pinned or 0 <= pinned <= 1 << 16,
           f"{pinned} bytes are pinned beside the plan's")
+    if case["offload"] == ["states"] and case["mesh"] == "one" and not how:
+        wrong = stages.profile_host(tools, folder, plan, ranks)
+        check(not wrong, wrong)
     if case["offload"] == ["activations"]:
         # What the host updates meanwhile is in no trace.
         in_time(tools, path["gpu"], os.path.join(folder, "report.0"))

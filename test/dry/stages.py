@@ -1,4 +1,4 @@
-"""Runs of pipelines that are profiled."""
+"""Runs that are profiled: of pipelines, and of a host that updates."""
 import json
 import os
 
@@ -19,3 +19,32 @@ def profile(tools, folder, plan, ranks):
                 return str(event)
             count[event["pid"]] += 1
     return "" if min(count.values()) > 20 else f"instructions in the trace: {count}"
+
+
+def profile_host(tools, folder, plan, ranks):
+    """What is wrong, or nothing: each update and norm is on the host's track, and
+    what it copies to the device behind it on another."""
+    path = os.path.join(folder, "trace.json")
+    tools.run_dry(os.path.join(folder, "gpu.json"), ranks, folder, "--profile", path)
+    with open(path, encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events
+             if e["ph"] == "M" and e["name"] == "thread_name"}
+    tracks = {}
+    for event in events:
+        if event["ph"] == "X":
+            track = tracks.setdefault(names[event["tid"]], {})
+            track[event["args"].get("instruction")] = event
+    # The device's seconds are all 0 here, the host's are not.
+    listed = next(each["instructions"] for each in plan["programs"]
+                  if each["name"] == plan["step"][0]["program"])
+    want = {i: each["kind"] for i, each in enumerate(listed)
+            if each.get("stream") == "host"}
+    host, copies = (tracks.get("measured: " + key, {}) for key in ("host", "host_in"))
+    if set(host) != set(want) or set(want) & set(tracks["measured: compute stream"]):
+        return f"on the host's track: {sorted(host)}, of {sorted(want)}"
+    if not all(host[i]["dur"] > 0 for i in want):
+        return "what the host does is not timed"
+    if set(copies) != {i for i, kind in want.items() if kind == "optimizer"}:
+        return f"copies from the host: {sorted(copies)}"
+    return ""

@@ -20,7 +20,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -93,12 +92,6 @@ std::vector<int> tensorsOf(const plan::Instruction &instruction) {
           slots.push_back(static_cast<int>(slot));
   }
   return slots;
-}
-
-double wallSeconds() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
 }
 
 /// On a CPU the seconds that the thread has computed: what else the machine
@@ -271,7 +264,7 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
     observe(single ? &stopwatch : nullptr);
     groups.barrier();
     InstructionTimes times;
-    const double begin = wallSeconds(), before = lostSeconds(),
+    const double begin = hostSeconds(), before = lostSeconds(),
                  computed = processSeconds();
     executor.queue(
         [&](int64_t slot, const std::string &name) {
@@ -284,7 +277,7 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
       stopwatch.resolve();
     executor.finish();
     device.synchronize();
-    const double seconds = wallSeconds() - begin;
+    const double seconds = hostSeconds() - begin;
     if (counts && !single) {
       StepSeconds &own = steps.emplace_back();
       own.whole = seconds;

@@ -139,18 +139,25 @@ void traceStage(plan::TraceEvents &trace, const plan::Plan &plan, int stage,
         arguments["predicted_moved_bytes"] = moved;
         arguments["measured_flops_per_s"] = flops / (end - begin);
       }
-      trace.slice(1, labelOf(plan, instruction), "", begin, end,
+      const bool onHost = streams && instruction.stream == plan::Stream::Host;
+      trace.slice(onHost ? track(plan::Stream::Host) : 1,
+                  labelOf(plan, instruction), "", begin, end,
                   std::move(arguments));
       trace.counter("own bytes, measured", end, {{"bytes", time.bytes}});
       trace.counter("own bytes, predicted", end, {{"bytes", memory.liveBytes}});
       const std::tuple key(&program, runs[run].microBatch,
                            instruction.timepoint);
       if (streams) {
-        if (instruction.timepoint >= 0 &&
-            instruction.kind != plan::ProgramInstructionKind::Await)
-          trace.slice(track(instruction.stream), labelOf(plan, instruction), "",
-                      time.streamBegin - origin, time.streamEnd - origin,
-                      {{"instruction", time.instruction}});
+        const bool copiesBack =
+            onHost && !plan.offload.parameters &&
+            instruction.kind == plan::ProgramInstructionKind::Optimizer;
+        if (copiesBack ||
+            (instruction.timepoint >= 0 &&
+             instruction.kind != plan::ProgramInstructionKind::Await))
+          trace.slice(
+              track(copiesBack ? plan::Stream::HostIn : instruction.stream),
+              labelOf(plan, instruction), "", time.streamBegin - origin,
+              time.streamEnd - origin, {{"instruction", time.instruction}});
       } else if (instruction.kind == plan::ProgramInstructionKind::Await) {
         auto [start, at] = started[key];
         const plan::ProgramInstruction &first = program.instructions[start];
@@ -169,6 +176,8 @@ enum class Share { Computes, WaitsForStages, Waits };
 Share shareOf(const plan::Program &program,
               const plan::ProgramInstruction &instruction) {
   using Kind = plan::ProgramInstructionKind;
+  if (instruction.stream == plan::Stream::Host)
+    return Share::Waits; // of the device
   switch (instruction.kind) {
   case Kind::Receive:
     return Share::WaitsForStages;

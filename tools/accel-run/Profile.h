@@ -28,11 +28,12 @@ std::vector<ProgramRun> runsOf(const plan::Plan &plan, int stage);
 /// A Chrome trace (chrome://tracing, Perfetto) of one optimizer step: a track
 /// of the program's steps as the rank's main thread ran them (on a GPU, as its
 /// compute stream did), one of each stream with collectives, from start to
-/// await (on a GPU, while they ran), and counters of own bytes, measured and as
-/// the plan's timeline has them. An await on a GPU is exposed communication. A
-/// call's arguments hold its floating-point operations, predicted bytes and the
-/// rate it reached. `stages` has the times of a rank of each stage, as
-/// processes of the trace; of a plan without stages of one rank.
+/// await (on a GPU, while they ran), beside a GPU one of what the host updates,
+/// by its clock, and of the copies from it, and counters of own bytes, measured
+/// and as the plan's timeline has them. An await on a GPU is exposed
+/// communication. A call's arguments hold its floating-point operations,
+/// predicted bytes and the rate it reached. `stages` has the times of a rank of
+/// each stage, as processes of the trace; of a plan without stages of one rank.
 std::string toTrace(const plan::Plan &plan,
                     const std::vector<InstructionTimes> &stages);
 

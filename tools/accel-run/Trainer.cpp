@@ -20,7 +20,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 
@@ -45,11 +44,6 @@ bool dropsByRank(const plan::Plan &plan) {
                      });
 }
 
-double now() {
-  return std::chrono::duration<double>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 } // namespace
 
 Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
@@ -155,7 +149,7 @@ void Trainer::queueStep(int64_t step) {
   flight.isSaved = saves(step + 1);
   Progress::get().setStep(step);
   flight.before = Usage::now();
-  flight.begin = now();
+  flight.begin = hostSeconds();
   const std::vector<double> rates = ratesAfter(executor.optimizerSteps());
   record.lr = rates.empty() ? 0 : rates.front();
   const Mesh &mesh = groups.mesh();
@@ -172,14 +166,14 @@ void Trainer::queueStep(int64_t step) {
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
       (step - firstStep == profiledStep || step + 1 == lastStep);
-  if (profiled && !input.plan.stages.empty()) {
-    // Stages count their seconds from here.
+  if (profiled && (!input.plan.stages.empty() || input.plan.offload.states)) {
+    // Stages, and the host beside its device, count their seconds from here.
     device.synchronize();
     groups.barrier();
   }
   executor.queue(load, rates, base + mesh.dataIndex(),
                  profiled ? &profile : nullptr);
-  flight.queued = now();
+  flight.queued = hostSeconds();
   flight.after = Usage::now();
 }
 
@@ -251,7 +245,7 @@ std::optional<StepRecord> Trainer::finishStep() {
   // the host updates, a step is queued when it is updated: what was queued
   // since is the next step's.
   const bool endsQueued = input.plan.offload.states && !inFlight.empty();
-  const double end = endsQueued ? flight.queued : now();
+  const double end = endsQueued ? flight.queued : hostSeconds();
   const Usage after = endsQueued ? flight.after : Usage::now();
   const double seconds = end - (flight.isBehind ? lastEnd : flight.begin);
   const Usage before = flight.isBehind ? lastUsage : flight.before;
