@@ -159,7 +159,8 @@ static void checkOutputFiles(const Input &input, const Options &options) {
         resolve(input.plan.job.evalPredictions, input.baseDir));
   std::vector<std::string> read = whatIsRead(input);
   read.push_back(options.plan);
-  read.push_back((fs::path(input.modelPath) / "config.json").string());
+  if (!input.modelPath.empty())
+    read.push_back((fs::path(input.modelPath) / "config.json").string());
   std::error_code code;
   std::erase_if(read, [&](const std::string &path) {
     return path.empty() || fs::is_directory(path, code);
