@@ -117,7 +117,7 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
       times.hostIn =
           plan.offload.parameters ? 0 : hostCopySeconds(target, storage);
       times.update = rate > 0 ? work.movedBytes / rate : 0;
-      times.hostNorm = rate > 0 ? 3 * storage / rate : 0;
+      times.hostNorm = rate > 0 ? storage / rate : 0;
     }
     if (plan.offload.onDisk()) {
       const auto bytes = static_cast<double>(recordBytes(plan, unit));
@@ -257,6 +257,10 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         for (size_t u : order)
           own = std::max(own, onHost[u]) + units[u].hostNorm;
         own += gradNorms[program.stage];
+        // The norm is known: gradients are read and written.
+        if (plan.job.optimizer.maxGradNorm > 0 || plan.job.lossScaling)
+          for (const UnitTimes &unit : units)
+            own += 2 * unit.hostNorm;
         break;
       }
       updates(compute);
