@@ -8,7 +8,7 @@
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/checkpoint/Sharded.h"
 #include "runtime/checkpoint/State.h"
-#include "runtime/plan/Optimizers.h"
+#include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/plan/Saturating.h"
 
 #include <nlohmann/json.hpp>
@@ -224,33 +224,9 @@ std::set<std::string> Checkpoint::states() const {
   return names;
 }
 
-/// The optimizer that has written states of these names: the executed one with
-/// the fewest others; "" where there is none.
-std::string optimizerOf(const std::set<std::string> &states) {
-  const plan::OptimizerDescription *best = nullptr;
-  for (const plan::OptimizerDescription &each : plan::optimizers()) {
-    std::set<std::string> names;
-    for (const plan::StateRule &rule : each.states)
-      names.insert(rule.name);
-    if (each.executed && !states.empty() &&
-        std::includes(names.begin(), names.end(), states.begin(),
-                      states.end()) &&
-        (!best || each.states.size() < best->states.size()))
-      best = &each;
-  }
-  return best ? best->name : "";
-}
-
-/// Throws AgreedError, on all ranks, where the checkpoint lacks states of the
-/// plan's optimizer because another one has written it.
-void checkOptimizer(const plan::Plan &plan, const Checkpoint &checkpoint,
-                    const TrainState &state, const std::string &folder) {
-  const std::string &own = plan.job.optimizer.name;
-  const std::set<std::string> states = checkpoint.states();
-  const std::string other =
-      state.optimizer.empty() ? optimizerOf(states) : state.optimizer;
-  if (other == own)
-    return;
+/// What the plan's optimizer needs and the checkpoint lacks: "'exp_avg' of
+/// 'embed.weight'", or "".
+std::string missingState(const plan::Plan &plan, const Checkpoint &checkpoint) {
   for (const plan::Unit &unit : plan.units) {
     if (!unit.trainable)
       continue;
@@ -259,22 +235,41 @@ void checkOptimizer(const plan::Plan &plan, const Checkpoint &checkpoint,
       for (const plan::StatePart &part : layout.parts) {
         const plan::Parameter &parameter =
             plan.parameters[shape.parameters[part.parameter].index];
-        if (checkpoint.hasState(parameter, layout))
-          continue;
-        const bool none = states.empty() || other.empty();
-        throw AgreedError(
-            folder + ": the checkpoint has " +
-            (states.empty()  ? "no states of an optimizer"
-             : other.empty() ? "states of another optimizer"
-                             : "states of " + other) +
-            ", the plan's optimizer is " + own + ", which needs '" +
-            layout.rule.name + "' of '" + parameter.fqn +
-            "'; plan with the checkpoint's optimizer" +
-            (none ? "" : " (optimizer: {name: " + other + "})") +
-            ", or begin a new run from its weights (accel-opt checkpoint "
-            "merge)");
+        if (!checkpoint.hasState(parameter, layout))
+          return "'" + std::string(layout.rule.name) + "' of '" +
+                 parameter.fqn + "'";
       }
   }
+  return "";
+}
+
+/// Throws AgreedError, on all ranks, where another optimizer than the plan's
+/// has written the checkpoint: as it says, or else as its states do.
+void checkOptimizer(const plan::Plan &plan, const Checkpoint &checkpoint,
+                    const TrainState &state, const std::string &folder) {
+  const std::string &own = plan.job.optimizer.name;
+  const std::set<std::string> states = checkpoint.states();
+  std::string other = state.optimizer;
+  if (other.empty())
+    if (const auto *guess = plan::optimizerOf(states))
+      other = guess->name;
+  if (other == own)
+    return;
+  const std::string missing = missingState(plan, checkpoint);
+  // States that several optimizers have do not say whose they are.
+  if (state.optimizer.empty() && missing.empty() &&
+      plan::hasStates(*plan::findOptimizer(own), states))
+    return;
+  throw AgreedError(
+      folder + ": the checkpoint has " +
+      (states.empty()  ? "no states of an optimizer"
+       : other.empty() ? "states of another optimizer"
+                       : "states of " + other) +
+      ", the plan's optimizer is " + own +
+      (missing.empty() ? "" : ", which needs " + missing) +
+      "; plan with the checkpoint's optimizer" +
+      (other.empty() ? "" : " (optimizer: {name: " + other + "})") +
+      ", or begin a new run from its weights (accel-opt checkpoint merge)");
 }
 
 /// Hashes every file once, each on one rank; all throw FileError where one is
