@@ -22,7 +22,7 @@ namespace accel::checkpoint {
 
 struct Converted {
   int64_t parameters = 0, states = 0, bytes = 0, files = 0;
-  int64_t steps = 0;
+  int64_t steps = 0; // that have read samples
 };
 
 /// Writes a checkpoint of accel-run, which any number of ranks resume from:

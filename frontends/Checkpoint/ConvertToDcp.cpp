@@ -43,7 +43,7 @@ public:
   std::optional<Converted> run(const std::string &output,
                                const std::function<void(int64_t)> &done) {
     this->output = output;
-    converted.steps = trained.steps.value_or(0);
+    converted.steps = trained.stepsDone();
     if ((plan && !isOfTheSameModel()) || !addWeights() || !addStates() ||
         (plan && !addGroups()))
       return std::nullopt;
@@ -111,7 +111,7 @@ private:
         continue;
       DcpItem step;
       step.path = {optimizer, "state", name, "step"};
-      step.number = float(converted.steps);
+      step.number = float(trained.optimizerSteps());
       states.push_back(std::move(step));
     }
     return true;
@@ -143,7 +143,7 @@ private:
         states.push_back(
             valueItem({optimizer, "param_groups", int64_t(g), key}, write));
       };
-      groupOptions(*plan, g, converted.steps, value);
+      groupOptions(*plan, g, trained.optimizerSteps(), value);
       value("params", [&](PickleWriter &out) {
         out.emptyList();
         out.mark();
@@ -178,11 +178,11 @@ private:
 
   /// Accelerate steps a schedule as often as there are processes.
   bool writeSchedule(const std::string &folder) {
-    return writeValues((fs::path(folder) / "scheduler.bin").string(),
-                       [&](PickleWriter &out) {
-                         scheduleState(out, *plan, converted.steps,
-                                       converted.steps * plan->ranks());
-                       });
+    return writeValues(
+        (fs::path(folder) / "scheduler.bin").string(), [&](PickleWriter &out) {
+          const int64_t steps = trained.optimizerSteps();
+          scheduleState(out, *plan, steps, steps * plan->ranks());
+        });
   }
 
   bool writeScale(const std::string &folder) {

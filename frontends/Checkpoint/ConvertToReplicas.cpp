@@ -37,7 +37,7 @@ public:
         done(done), diagnostics(diagnostics) {}
 
   std::optional<Converted> run() {
-    converted.steps = trained.steps.value_or(0);
+    converted.steps = trained.stepsDone();
     converted.files = 1;
     if (!group())
       return std::nullopt;
@@ -115,7 +115,7 @@ private:
         out.emptyDict();
         out.mark();
         out.text("step");
-        file.number(float(converted.steps));
+        file.number(float(trained.optimizerSteps()));
         for (const auto &[kind, state] : parameter->states) {
           out.text(kind);
           file.tensor(state->dtype, state->shape, state->bytes,
@@ -129,7 +129,7 @@ private:
     std::vector<size_t> counts;
     for (const auto &group : groups)
       counts.push_back(group.size());
-    paramGroups(out, plan, counts, converted.steps);
+    paramGroups(out, plan, counts, trained.optimizerSteps());
   }
 
   /// What else it says the Trainer takes from its own arguments.
@@ -154,6 +154,8 @@ private:
   }
 
   bool write(const std::string &folder) {
+    // A skipped step is none of the schedule's, but one of the Trainer's.
+    const int64_t steps = trained.optimizerSteps();
     auto file = [&](const char *name, const TorchFile::Make &make) {
       ++converted.files;
       return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
@@ -165,8 +167,8 @@ private:
                 }) &&
            file(trainer ? "scheduler.pt" : "scheduler.bin",
                 [&](TorchFile &file, OrderedReader &) {
-                  scheduleState(file.out, plan, converted.steps,
-                                converted.steps * (trainer ? 1 : plan.ranks()));
+                  scheduleState(file.out, plan, steps,
+                                steps * (trainer ? 1 : plan.ranks()));
                 }) &&
            (!plan.job.lossScaling ||
             file("scaler.pt",

@@ -10,6 +10,8 @@
 #include "frontends/Checkpoint/Convert.h"
 #include "frontends/Checkpoint/FileIo.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/SliceChecksums.h"
+#include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -17,6 +19,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 namespace accel::checkpoint {
 
@@ -26,6 +29,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char *shardName = "rank-00000.safetensors";
+constexpr const char *runPrefix = "converted-";
 
 /// The tensor's elements in one row.
 Tensor flattened(const Tensor &tensor) {
@@ -51,8 +55,8 @@ public:
         given(samples), output(output), diagnostics(diagnostics) {}
 
   std::optional<Converted> run(const std::function<void(int64_t)> &done) {
-    converted.steps = trained.steps.value_or(0);
-    if (!checkName() || !checkSamples())
+    converted.steps = trained.stepsDone();
+    if (!checkName() || !checkSamples() || !checkStates())
       return std::nullopt;
     layOut();
     if (converted.states == 0) {
@@ -83,10 +87,9 @@ private:
                   static_cast<long long>(converted.steps));
     if (!name.starts_with("step-") || name == own)
       return true;
-    return conflict("the optimizer has done " +
+    return conflict("the checkpoint is of step " +
                         std::to_string(converted.steps) +
-                        " steps, and accel-run reads another number from "
-                        "this name",
+                        ", and accel-run reads another number from this name",
                     std::string("name it ") + own);
   }
 
@@ -103,7 +106,7 @@ private:
                           std::to_string(samples) +
                           " sequences, and --samples " + std::to_string(given),
                       "leave --samples out");
-    const int64_t steps = trained.stepsRead.value_or(converted.steps);
+    const int64_t steps = converted.steps;
     if (trained.samples || steps == 0)
       return true;
     if (trained.scale ? samples >= steps : samples % steps == 0)
@@ -113,6 +116,26 @@ private:
             (trained.scale ? "less than" : "no multiple of") + " the " +
             std::to_string(steps) + " steps of the checkpoint",
         "N is steps x accumulation x ranks x sequences of a micro-batch");
+  }
+
+  /// Of an optimizer that accel-run has.
+  bool checkStates() {
+    std::set<std::string> kinds;
+    for (const auto &[name, parameter] : trained.parameters)
+      for (const auto &[kind, state] : parameter.states)
+        kinds.insert(kind);
+    if (kinds.empty() || plan::optimizerOf(kinds))
+      return true;
+    std::string text;
+    for (const std::string &kind : kinds)
+      text += (text.empty() ? "'" : ", '") + printable(kind) + "'";
+    diagnostics.error("not-supported", output,
+                      "the checkpoint holds states " + text +
+                          ", which together are those of no optimizer that "
+                          "accel-run has",
+                      "states of AdamW, SGD, Lion and Muon are converted; "
+                      "merge writes weights alone");
+    return false;
   }
 
   void add(const std::string &name, const Tensor &tensor) {
@@ -144,10 +167,8 @@ private:
                            {"end", weight.bytes / elementBytes(weight.dtype)},
                            {"offset", 0}}}}});
     }
-    plan::Sha256 digest; // of what it holds: the same input, the same name
-    digest.update(layout.dump());
-    digest.update(std::to_string(converted.steps));
-    runName = "converted-" + digest.hexDigest().substr(0, 16);
+    content.update(layout.dump());
+    content.update(std::to_string(converted.steps));
     part().metadata = {{"format", runShardFormat},
                        {"run", runName},
                        {"step", std::to_string(converted.steps)},
@@ -157,19 +178,54 @@ private:
     converted.files = 1;
   }
 
+  /// Gives the file's bytes from `begin` on; its size, or -1 where it cannot be
+  /// read.
+  static int64_t readFrom(File &file, int64_t begin,
+                          const std::function<void(std::string_view)> &take) {
+    std::string buffer(bufferBytes, '\0');
+    int64_t at = begin;
+    ssize_t n;
+    while ((n = file.read(buffer.data(), buffer.size(), at)) > 0) {
+      take({buffer.data(), size_t(n)});
+      at += n;
+    }
+    return n < 0 ? -1 : at;
+  }
+
+  /// Names the run after what it holds, so that two checkpoints of one layout
+  /// are not taken for one run; the header has room for a name of this length.
+  bool nameRun(File &file) {
+    const std::string old = "\"run\":\"" + runName + "\"";
+    unsigned char size[8];
+    if (file.read(reinterpret_cast<char *>(size), sizeof size, 0) != 8)
+      return false;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < 8; ++i)
+      bytes |= uint64_t(size[i]) << (8 * i);
+    std::string header(bytes, '\0');
+    if (file.read(header.data(), bytes, 8) != ssize_t(bytes))
+      return false;
+    if (readFrom(file, int64_t(8 + bytes), [this](std::string_view block) {
+          content.update(std::to_string(SliceChecksums::extend(0, block)) +
+                         ",");
+        }) < 0)
+      return false;
+    const size_t at = header.find(old);
+    runName = runPrefix + content.hexDigest().substr(0, 16);
+    return file.write("\"run\":\"" + runName + "\"", int64_t(8 + at)) &&
+           file.sync();
+  }
+
   bool writeState(const std::string &folder) {
     const std::string path = (fs::path(folder) / shardName).string();
-    File file(path, O_RDONLY);
+    File file(path, O_RDWR);
     plan::Sha256 digest;
-    std::string buffer(bufferBytes, '\0');
-    int64_t bytes = 0;
-    ssize_t n = -1;
-    while (file.good() &&
-           (n = file.read(buffer.data(), buffer.size(), bytes)) > 0) {
-      digest.update({buffer.data(), size_t(n)});
-      bytes += n;
-    }
-    if (n < 0) {
+    const int64_t bytes =
+        file.good() && nameRun(file)
+            ? readFrom(file, 0,
+                       [&](std::string_view block) { digest.update(block); })
+            : -1;
+    if (bytes < 0) {
       diagnostics.error("write-failed", path, std::strerror(errno));
       return false;
     }
@@ -181,7 +237,7 @@ private:
         {"step", converted.steps},
         {"micro_batches", samples},
         {"micro_batch_size", 1},
-        {"optimizer_steps", double(converted.steps)},
+        {"optimizer_steps", double(trained.optimizerSteps())},
         {"scaler", {{"scale", scale.scale}, {"good_steps", scale.goodSteps}}},
         {"ranks", 1}};
     json["files"] = {{{"name", shardName},
@@ -200,7 +256,8 @@ private:
   DiagnosticEngine &diagnostics;
   std::list<Tensor> flat;
   Merged merged;
-  std::string runName;
+  plan::Sha256 content; // the same input, the same name
+  std::string runName = runPrefix + std::string(16, '0');
   Converted converted;
 };
 

@@ -75,7 +75,7 @@ public:
         diagnostics(diagnostics) {}
 
   std::optional<Converted> run() {
-    converted.steps = trained.steps.value_or(0);
+    converted.steps = trained.stepsDone();
     if (!layOut())
       return std::nullopt;
     const bool good = writeMerged(
@@ -318,12 +318,13 @@ private:
     out.text("lr_scheduler");
     out.emptyDict();
     out.mark();
-    scheduleState(out, plan, converted.steps, converted.steps);
+    scheduleState(out, plan, trained.optimizerSteps(),
+                  trained.optimizerSteps());
     out.items();
     number(out, "global_steps", converted.steps);
     if (trained.samples)
       number(out, "global_samples", *trained.samples);
-    number(out, "skipped_steps", 0);
+    number(out, "skipped_steps", converted.steps - trained.optimizerSteps());
     number(out, "dp_world_size", ranks);
     number(out, "mp_world_size", 1);
     out.text("ds_version");
@@ -372,7 +373,7 @@ private:
       out.emptyDict();
       out.mark();
       out.text("step");
-      file.number(float(converted.steps));
+      file.number(float(trained.optimizerSteps()));
       for (const std::string kind : {"exp_avg", "exp_avg_sq"}) {
         out.text(kind);
         file.tensor("float32", {group.partition},
@@ -389,7 +390,7 @@ private:
     std::vector<size_t> counts(plan.job.optimizer.groups.size(), 0);
     for (const Group &group : groups)
       ++counts[group.ofPlan];
-    paramGroups(out, plan, counts, converted.steps);
+    paramGroups(out, plan, counts, trained.optimizerSteps());
     out.items();
   }
 

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/NumberedStates.h"
-#include "frontends/Checkpoint/TorchSave.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
@@ -24,47 +23,62 @@ const std::string &keyOf(const Tensor &tensor) {
 
 using Parameters = std::vector<const plan::Parameter *>;
 
+/// A group of the plan that no group of the file has taken.
+struct PlannedGroup {
+  size_t index = 0;
+  Parameters parameters;
+};
+
 class Numbers {
 public:
-  Numbers(const Checkpoint &read, const Part &part, const plan::Plan &plan,
+  Numbers(const Checkpoint &read, const Part &part,
+          const std::vector<ParamGroup> &groups, const plan::Plan &plan,
           DiagnosticEngine &diagnostics)
       : path((std::filesystem::path(read.folder) / part.path).string()),
-        plan(plan), diagnostics(diagnostics) {
+        groups(groups), plan(plan), diagnostics(diagnostics) {
     for (const Tensor &tensor : part.tensors)
       if (isState(tensor) && tensor.path.back() != "step")
         shapes[keyOf(tensor)] = tensor.shape;
   }
 
   std::optional<std::map<std::string, std::string>> run() {
-    if (!readGroups())
-      return std::nullopt;
+    if (groups.empty())
+      return fail("invalid-checkpoint",
+                  "the optimizer numbers parameters, and its param_groups list "
+                  "none",
+                  "save the checkpoint again");
     Parameters all;
-    std::vector<Parameters> planned(plan.job.optimizer.groups.size());
+    std::vector<PlannedGroup> planned(plan.job.optimizer.groups.size());
+    for (size_t i = 0; i < planned.size(); ++i)
+      planned[i].index = i;
     for (const plan::Parameter &parameter : plan.parameters)
       if (parameter.trainable) {
         all.push_back(&parameter);
-        planned[parameter.group].push_back(&parameter);
+        planned[parameter.group].parameters.push_back(&parameter);
       }
-    std::erase_if(planned, [](const Parameters &g) { return g.empty(); });
+    std::erase_if(planned,
+                  [](const PlannedGroup &g) { return g.parameters.empty(); });
     if (groups.size() == 1)
-      planned = {all};
+      planned = {{0, all}};
     if (planned.size() != groups.size())
       return refuse(planned);
-    for (const std::vector<std::string> &group : groups) {
-      // Two that could be it are told apart by their place.
-      auto found = planned.end();
-      for (auto it = planned.begin(); it != planned.end(); ++it)
-        if (!it->empty() && agree(group, *it)) {
-          if (found != planned.end() && !sameShapes(*found, *it))
-            return ambiguous();
-          if (found == planned.end())
-            found = it;
-        }
-      if (found == planned.end())
-        return refuse(planned);
-      for (size_t i = 0; i < group.size(); ++i)
-        names[group[i]] = (*found)[i]->fqn;
-      found->clear();
+    const std::vector<PlannedGroup> whole = planned;
+    for (const ParamGroup &group : groups) {
+      std::vector<PlannedGroup *> fits;
+      for (PlannedGroup &each : planned)
+        if (agree(group, each.parameters))
+          fits.push_back(&each);
+      if (fits.empty())
+        return refuse(whole);
+      if (fits.size() > 1)
+        std::erase_if(fits, [&](const PlannedGroup *each) {
+          return !sameHyperparameters(group, each->index);
+        });
+      if (fits.size() != 1)
+        return ambiguous();
+      for (size_t i = 0; i < group.params.size(); ++i)
+        names[group.params[i]] = fits[0]->parameters[i]->fqn;
+      fits[0]->parameters.clear();
     }
     return std::move(names);
   }
@@ -75,77 +89,52 @@ private:
     diagnostics.error(code, path, message, hint);
     return std::nullopt;
   }
-  std::nullopt_t refuse(const std::vector<Parameters> &planned) {
-    auto sizes = [](const auto &list) {
-      std::string text;
-      for (const auto &group : list)
-        text += (text.empty() ? "" : " and ") + std::to_string(group.size());
-      return text;
+  std::nullopt_t refuse(const std::vector<PlannedGroup> &planned) {
+    std::string own, theirs;
+    auto add = [](std::string &text, size_t size) {
+      text += (text.empty() ? "" : " and ") + std::to_string(size);
     };
+    for (const ParamGroup &group : groups)
+      add(own, group.params.size());
+    for (const PlannedGroup &group : planned)
+      add(theirs, group.parameters.size());
     return fail("conflicting-arguments",
-                "the optimizer has " + sizes(groups) +
-                    " parameters in its groups, and the plan " +
-                    sizes(planned) +
-                    (sizes(groups) == sizes(planned) ? " of other shapes" : ""),
+                "the optimizer has " + own +
+                    " parameters in its groups, and the plan " + theirs +
+                    (own == theirs ? " of other shapes" : ""),
                 "optimizer.groups and trainable in job.yaml make groups as the "
                 "script's optimizer had them");
   }
   std::nullopt_t ambiguous() {
     return fail("not-supported",
-                "the optimizer's groups fit those of the plan in several ways",
-                "save it by torch's get_optimizer_state_dict");
+                "groups of the optimizer have parameters of the same shapes, "
+                "and lr and weight_decay do not tell which are which of the "
+                "plan's",
+                "plan with lr and weight_decay of the script's groups, or save "
+                "by torch's get_optimizer_state_dict");
   }
 
-  /// param_groups, a list of dictionaries with "params": [0, 1, ...].
-  bool readGroups() {
-    return takeSavedPickle(path, diagnostics, [&](const Pickle &pickle) {
-      return takeGroups(pickle);
-    });
-  }
-
-  bool takeGroups(const Pickle &pickle) {
-    const auto list = pickle.field(pickle.root(), "param_groups");
-    for (ValueId group :
-         list ? pickle.at(*list).items : std::vector<ValueId>()) {
-      const auto numbers = pickle.field(group, "params");
-      if (!numbers || !pickle.is(*numbers, Pickle::Kind::List))
-        continue;
-      std::vector<std::string> &own = groups.emplace_back();
-      for (ValueId number : pickle.at(*numbers).items)
-        own.push_back(std::to_string(pickle.integer(number).value_or(-1)));
-      if (own.empty())
-        groups.pop_back();
-    }
-    if (groups.empty())
-      fail("invalid-checkpoint",
-           "the optimizer numbers parameters, and its "
-           "param_groups list none",
-           "save the checkpoint again");
-    return !groups.empty();
-  }
-
-  bool agree(const std::vector<std::string> &group,
-             const Parameters &parameters) const {
-    if (group.size() != parameters.size())
+  bool agree(const ParamGroup &group, const Parameters &parameters) const {
+    if (group.params.size() != parameters.size())
       return false;
-    for (size_t i = 0; i < group.size(); ++i)
-      if (auto shape = shapes.find(group[i]);
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (auto shape = shapes.find(group.params[i]);
           shape != shapes.end() && shape->second != parameters[i]->shape)
         return false;
     return true;
   }
-  static bool sameShapes(const Parameters &a, const Parameters &b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                      [](const plan::Parameter *x, const plan::Parameter *y) {
-                        return x->shape == y->shape;
-                      });
+  bool sameHyperparameters(const ParamGroup &group, size_t index) const {
+    const plan::OptimizerGroup &own = plan.job.optimizer.groups[index];
+    const auto rate = group.baseRate(), decay = group.value("weight_decay");
+    return rate && decay && sameHyperparameter(*rate, own.lr) &&
+           sameHyperparameter(*decay, own.weightDecay);
   }
 
   const std::string path;
+  const std::vector<ParamGroup> &groups;
   const plan::Plan &plan;
   DiagnosticEngine &diagnostics;
   std::map<std::string, std::vector<int64_t>> shapes; // of states, by number
-  std::vector<std::vector<std::string>> groups;       // numbers
   std::map<std::string, std::string> names;
 };
 
@@ -164,9 +153,10 @@ bool numbersParameters(const Part &part) {
 }
 
 std::optional<std::map<std::string, std::string>>
-namesOfNumbers(const Checkpoint &read, const Part &part, const plan::Plan &plan,
+namesOfNumbers(const Checkpoint &read, const Part &part,
+               const std::vector<ParamGroup> &groups, const plan::Plan &plan,
                DiagnosticEngine &diagnostics) {
-  return Numbers(read, part, plan, diagnostics).run();
+  return Numbers(read, part, groups, plan, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

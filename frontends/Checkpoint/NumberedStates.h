@@ -13,9 +13,7 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_NUMBEREDSTATES_H
 #define ACCEL_FRONTENDS_CHECKPOINT_NUMBEREDSTATES_H
 
-#include "frontends/Checkpoint/Checkpoint.h"
-
-#include <map>
+#include "frontends/Checkpoint/ParamGroups.h"
 
 namespace accel::plan {
 struct Plan;
@@ -26,12 +24,14 @@ namespace accel::checkpoint {
 /// Whether all keys under "state" are numbers, of which there are some.
 bool numbersParameters(const Part &part);
 
-/// The parameter of each number in `part`, which numbersParameters. Groups of
+/// The parameter of each number in `part`, which numbersParameters. `groups` of
 /// the file are those of the plan, in any order, or one that has them all; what
-/// is known of their shapes must agree. Reports and returns nothing where no
+/// is known of their shapes must agree, and where that leaves more than one,
+/// their learning rate and weight decay. Reports and returns nothing where no
 /// such order is found, or more than one.
 std::optional<std::map<std::string, std::string>>
-namesOfNumbers(const Checkpoint &read, const Part &part, const plan::Plan &plan,
+namesOfNumbers(const Checkpoint &read, const Part &part,
+               const std::vector<ParamGroup> &groups, const plan::Plan &plan,
                DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint

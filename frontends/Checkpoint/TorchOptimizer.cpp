@@ -15,9 +15,6 @@ namespace accel::checkpoint {
 namespace {
 
 constexpr const char *written = "adamw";
-/// A state of AdamW with amsgrad, which no plan has; the groups say that it is
-/// off, and torch leaves it alone.
-constexpr std::string_view amsgrad = "max_exp_avg_sq";
 
 } // namespace
 
@@ -51,8 +48,7 @@ bool needAdamwStates(const TrainedParameter &trained,
     if (!trained.states.count(kind.name))
       return fail(kind.name, "no ", "which torch's AdamW goes on from");
   for (const auto &[kind, state] : trained.states)
-    if (kind != amsgrad &&
-        std::none_of(kinds.begin(), kinds.end(),
+    if (std::none_of(kinds.begin(), kinds.end(),
                      [&, &kind = kind](const plan::StateRule &own) {
                        return kind == own.name;
                      }))

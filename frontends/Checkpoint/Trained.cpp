@@ -7,13 +7,16 @@
 #include "frontends/Checkpoint/NumberedStates.h"
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/SavedSteps.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/Zero.h"
+#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 namespace accel::checkpoint {
 
@@ -24,14 +27,15 @@ constexpr double maxSteps = 1 << 24;
 
 class TrainedReader {
 public:
-  TrainedReader(const Checkpoint &read, const plan::Plan *plan,
+  TrainedReader(const Checkpoint &read, const plan::Plan *plan, int64_t given,
                 DiagnosticEngine &diagnostics)
-      : read(read), plan(plan), diagnostics(diagnostics), reader(diagnostics) {}
+      : read(read), plan(plan), given(given), diagnostics(diagnostics),
+        reader(diagnostics) {}
 
   std::optional<Trained> run() {
     const bool good =
         read.format == FolderFormat::AccelRun ? takeRunShards() : takeParts();
-    if (!good || !takeScale())
+    if (!good || !countSteps() || !takeScale())
       return std::nullopt;
     leaveBehind();
     return std::move(trained);
@@ -49,6 +53,7 @@ private:
     if (!shards)
       return false;
     trained.steps = shards->optimizerSteps;
+    trained.stepsRead = shards->step;
     trained.samples = shards->samples;
     trained.scale = shards->scale;
     for (auto &[kind, part] : shards->kinds) {
@@ -121,6 +126,22 @@ private:
   }
 
   bool takeStates(const Part &part) {
+    const auto state =
+        std::find_if(part.tensors.begin(), part.tensors.end(),
+                     [](const Tensor &tensor) { return isState(tensor.path); });
+    if (state == part.tensors.end())
+      return true;
+    if (!checkShapes(part))
+      return false;
+    SavedOptimizer saved;
+    if (part.format == PartFormat::TorchSave && !state->pieces.empty()) {
+      const std::string &path = state->pieces.front().file;
+      auto own = readSavedOptimizer(
+          path, {state->path.begin(), state->path.end() - 3}, diagnostics);
+      if (!own || !checkUpdates(own->groups, path, diagnostics))
+        return false;
+      saved = std::move(*own);
+    }
     std::map<std::string, std::string> names;
     if (numbersParameters(part)) {
       if (!plan)
@@ -129,20 +150,68 @@ private:
                     "them",
                     "give the plan of the same job by --plan, which has them "
                     "in their order");
-      auto numbered = namesOfNumbers(read, part, *plan, diagnostics);
+      auto numbered =
+          namesOfNumbers(read, part, saved.groups, *plan, diagnostics);
       if (!numbered)
         return false;
       names = std::move(*numbered);
     }
-    for (const Tensor &tensor : part.tensors) {
-      if (!isState(tensor.path))
-        continue;
-      const std::string &key = tensor.path[tensor.path.size() - 2];
+    auto nameOf = [&](const std::string &key) {
       const auto found = names.find(key);
-      if (!takeState(tensor, found == names.end() ? key : found->second))
+      return found == names.end() ? key : found->second;
+    };
+    for (const Tensor &tensor : part.tensors)
+      if (isState(tensor.path) &&
+          !takeState(tensor, nameOf(tensor.path[tensor.path.size() - 2])))
         return false;
-    }
+    for (const auto &[key, steps] : saved.steps)
+      if (!takeStep(steps, key))
+        return false;
+    for (const ParamGroup &group : saved.groups)
+      compare(group, nameOf);
     return true;
+  }
+
+  /// Adafactor's sums over rows and columns are no states of elements.
+  bool checkShapes(const Part &part) {
+    for (const plan::OptimizerDescription &each : plan::optimizers())
+      for (const plan::StateRule &rule : each.states)
+        if (rule.shape == plan::StateShape::Rows ||
+            rule.shape == plan::StateShape::Columns)
+          for (const Tensor &tensor : part.tensors)
+            if (isState(tensor.path) && tensor.path.back() == rule.name)
+              return fail("not-supported",
+                          "the optimizer is " + printable(each.name) +
+                              ", whose states are factored: '" +
+                              printable(rule.name) +
+                              "' has an element for a row or a column of a "
+                              "parameter",
+                          "states of AdamW, SGD and Lion are converted; merge "
+                          "writes weights alone");
+    return true;
+  }
+
+  /// With the plan's groups that parameters of `group` are in.
+  template <typename NameOf>
+  void compare(const ParamGroup &group, const NameOf &nameOf) {
+    if (!plan)
+      return;
+    std::set<std::string> own;
+    for (const std::string &key : group.params)
+      own.insert(nameOf(key));
+    std::set<size_t> planned;
+    for (const plan::Parameter &parameter : plan->parameters)
+      if (parameter.trainable &&
+          (own.count(parameter.fqn) ||
+           std::any_of(
+               parameter.aliases.begin(), parameter.aliases.end(),
+               [&](const std::string &alias) { return own.count(alias); })))
+        planned.insert(size_t(parameter.group));
+    for (size_t index : planned)
+      for (Replaced &each : replacedBy(group, plan->job.optimizer, index))
+        if (std::find(trained.replaced.begin(), trained.replaced.end(), each) ==
+            trained.replaced.end())
+          trained.replaced.push_back(std::move(each));
   }
 
   /// A tied parameter may be saved by another of its names.
@@ -193,15 +262,16 @@ private:
 
   bool takeStep(const Tensor &tensor) {
     const auto value = reader.number(tensor);
-    if (!value)
-      return false;
-    if (!(*value >= 0 && *value <= maxSteps) || *value != std::floor(*value))
+    return value && takeStep(*value, tensor.path[tensor.path.size() - 2]);
+  }
+
+  bool takeStep(double value, const std::string &key) {
+    if (!(value >= 0 && value <= maxSteps) || value != std::floor(value))
       return fail("invalid-checkpoint",
-                  "the optimizer has done " + std::to_string(*value) +
-                      " steps of '" +
-                      printable(tensor.path[tensor.path.size() - 2]) + "'",
+                  "the optimizer has done " + std::to_string(value) +
+                      " steps of '" + printable(key) + "'",
                   "save the checkpoint again");
-    const auto steps = int64_t(*value);
+    const auto steps = int64_t(value);
     if (trained.steps && *trained.steps != steps)
       return fail("not-supported",
                   "the optimizer has done " + std::to_string(*trained.steps) +
@@ -209,6 +279,27 @@ private:
                       " of another",
                   "accel-run steps all of them together");
     trained.steps = steps;
+    return true;
+  }
+
+  /// Optimizers without a bias correction, as SGD, keep no count.
+  bool countSteps() {
+    if (!trained.stepsRead)
+      trained.stepsRead = trainerSteps(read);
+    if (given && trained.steps && *trained.steps != given)
+      return fail("conflicting-arguments",
+                  "the checkpoint says that its optimizer has done " +
+                      std::to_string(*trained.steps) + " steps, and --steps " +
+                      std::to_string(given),
+                  "leave --steps out");
+    if (given) {
+      trained.steps = given;
+    } else if (!trained.steps && trained.hasStates()) {
+      if (auto beside = stepsBeside(read)) {
+        trained.steps = beside->steps;
+        trained.stepsFrom = std::move(beside->from);
+      }
+    }
     return true;
   }
 
@@ -255,6 +346,7 @@ private:
 
   const Checkpoint &read;
   const plan::Plan *plan;
+  const int64_t given; // steps; 0: none
   DiagnosticEngine &diagnostics;
   PieceReader reader;
   Trained trained;
@@ -263,9 +355,15 @@ private:
 } // namespace
 
 std::optional<Trained> readTrained(const Checkpoint &read,
-                                   const plan::Plan *plan,
+                                   const plan::Plan *plan, int64_t steps,
                                    DiagnosticEngine &diagnostics) {
-  return TrainedReader(read, plan, diagnostics).run();
+  return TrainedReader(read, plan, steps, diagnostics).run();
+}
+
+bool Trained::hasStates() const {
+  return std::any_of(
+      parameters.begin(), parameters.end(),
+      [](const auto &parameter) { return !parameter.second.states.empty(); });
 }
 
 const TrainedParameter *findTrained(const Trained &trained,

@@ -14,6 +14,9 @@
 #define ACCEL_FRONTENDS_CHECKPOINT_TRAINED_H
 
 #include "frontends/Checkpoint/Merge.h"
+#include "frontends/Checkpoint/ParamGroups.h"
+
+#include <algorithm>
 
 namespace accel::plan {
 struct Parameter;
@@ -35,11 +38,15 @@ struct LeftBehind {
 
 struct Trained {
   std::map<std::string, TrainedParameter> parameters;
-  /// Steps of the optimizer; none where it keeps no states, and says none.
+  /// Steps of the optimizer, without those that a loss scale skipped; none
+  /// where nothing says them.
   std::optional<int64_t> steps;
-  /// The trainer's own count (DeepSpeed): those that a loss scale skipped are
-  /// in it.
+  /// Which file says them, where the optimizer itself does not; else "".
+  std::string stepsFrom;
+  /// The trainer's own count, with skipped steps, where it keeps one.
   std::optional<int64_t> stepsRead;
+  /// Hyperparameters that are others in the plan, by their names.
+  std::vector<Replaced> replaced;
   std::vector<const Tensor *> buffers; // of the model, as it saves them
   /// Sequences that all ranks have trained on, where the checkpoint says it.
   std::optional<int64_t> samples;
@@ -48,13 +55,22 @@ struct Trained {
   /// By their meaning: "random states of a rank (Accelerate)".
   std::map<std::string, LeftBehind> leftBehind;
   Merged owner; // of tensors that no file holds as one
+
+  /// Of the optimizer, as its states count them.
+  int64_t optimizerSteps() const { return steps.value_or(0); }
+  /// That have read samples, as trainers count them.
+  int64_t stepsDone() const {
+    return std::max(optimizerSteps(), stepsRead.value_or(0));
+  }
+  bool hasStates() const;
 };
 
 /// Reports and returns nothing where weights are missing, or states are of
 /// parameters that have no name. `plan`, where it is not null, names those that
-/// the optimizer numbers.
+/// the optimizer numbers. `steps`: what the user says that the optimizer has
+/// done, which one that counts itself may not contradict; 0: nothing.
 std::optional<Trained> readTrained(const Checkpoint &read,
-                                   const plan::Plan *plan,
+                                   const plan::Plan *plan, int64_t steps,
                                    DiagnosticEngine &diagnostics);
 
 /// A parameter of a plan by any of its names; null where it is not there.

@@ -221,7 +221,7 @@ def refused(context):
     saved("weights", {})
     finding("weights", "not-supported", "no states")
     saved("good", {"w": state(2, (3, 2))})
-    finding("good", "conflicting-arguments", "2 steps", output="step-00000003")
+    finding("good", "conflicting-arguments", "of step 2", output="step-00000003")
     convert(context, context.path("good"), context.path("done"), "accel-run",
             "--samples", "8")
     again = convert(context, context.path("good"), context.path("done"), "accel-run",

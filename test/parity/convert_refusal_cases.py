@@ -120,6 +120,44 @@ def half(context):
             equal(again[kind], tensors)
 
 
+def skipped(context):
+    """Steps that the loss scale skips are steps of the trainers, and none of the
+    optimizer's."""
+    import torch
+
+    def change(job):
+        job["accelerate"]["mixed_precision"] = "fp16"
+        job["grad_scaler"] = {"init_scale": 2.0 ** 40, "growth_interval": 2}
+
+    plan, source = ran(context, "skipped", change=change)
+    with open(os.path.join(source, "state.json"), encoding="utf-8") as f:
+        was = json.load(f)
+    check((was["step"], was["optimizer_steps"]) == (STEPS, 0), was)
+    for to in ("trainer", "deepspeed", "accel-run"):
+        answer = convert(context, source, context.path(to), to,
+                         *(() if to == "accel-run" else ("--plan", plan)))
+        check(answer["converted"]["steps"] == STEPS, answer)
+    with open(context.path("trainer", "trainer_state.json"), encoding="utf-8") as f:
+        check(json.load(f)["global_step"] == STEPS, "global_step")
+    states = torch.load(context.path("trainer", "optimizer.pt"),
+                        weights_only=True)["state"]
+    check(all(s["step"].item() == 0 for s in states.values()), "step of states")
+    rates = torch.load(context.path("trainer", "scheduler.pt"), weights_only=True)
+    check(rates["last_epoch"] == 0, rates)
+    module = torch.load(context.path("deepspeed", f"global_step{STEPS}",
+                                     "mp_rank_00_model_states.pt"),
+                        weights_only=False)
+    check((module["global_steps"], module["skipped_steps"]) == (STEPS, STEPS), module)
+    # Back from each, and from itself.
+    for name, samples in (("trainer", "4"), ("deepspeed", "4"), ("accel-run", None)):
+        convert(context, context.path(name), context.path(name + "-back"),
+                "accel-run", *(("--samples", samples) if samples else ()),
+                "--plan", plan)
+        with open(context.path(name + "-back", "state.json"), encoding="utf-8") as f:
+            now = json.load(f)
+        check((now["step"], now["optimizer_steps"]) == (STEPS, 0), f"{name}: {now}")
+
+
 def gathered(context):
     """Shards of three ranks, with tied weights, are one Trainer's: its optimizer
     takes them by the names that a model's parameters have in order."""
@@ -163,5 +201,6 @@ CASES = [
     ("convert-refuses-bf16", narrow),
     ("convert-refuses-weights", stateless),
     ("convert-fp16", half),
+    ("convert-skipped-steps", skipped),
     ("convert-ranks-to-trainer", gathered),
 ]

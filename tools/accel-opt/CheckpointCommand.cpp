@@ -81,6 +81,7 @@ enum class Resumer {
 struct ConvertArguments {
   std::optional<Resumer> to;
   int64_t samples = 0; // 0: not said
+  int64_t steps = 0;   // of the optimizer; 0: not said
   int64_t ranks = 0;   // 0: the plan's
   int64_t stage = 2;   // of ZeRO; the folders of 1 and 2 are the same
   int64_t subGroup = checkpoint::ZeroFolder().subGroup; // of ZeRO 3
@@ -134,10 +135,14 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
                         const std::string &output,
                         const DiagnosticEngine &engine) {
   using Json = nlohmann::ordered_json;
-  Json json = nullptr, leftBehind = Json::object();
-  if (trained)
+  Json json = nullptr, leftBehind = Json::object(), replaced = Json::array();
+  if (trained) {
     for (const auto &[meaning, left] : trained->leftBehind)
       leftBehind[meaning] = left.files;
+    for (const auto &[name, saved, planned] : trained->replaced)
+      replaced.push_back(
+          {{"name", name}, {"checkpoint", saved}, {"plan", planned}});
+  }
   if (converted)
     json = {{"folder", output},
             {"parameters", converted->parameters},
@@ -145,9 +150,12 @@ std::string convertJson(const std::optional<checkpoint::Converted> &converted,
             {"steps", converted->steps},
             {"bytes", converted->bytes},
             {"files", converted->files},
-            {"left_behind", leftBehind}};
+            {"left_behind", leftBehind},
+            {"replaced", replaced}};
   if (converted && trained->samples)
     json["samples"] = *trained->samples;
+  if (converted && !trained->stepsFrom.empty())
+    json["steps_from"] = trained->stepsFrom;
   return "{\"converted\": " +
          json.dump(1, ' ', false, Json::error_handler_t::replace) +
          ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
@@ -168,7 +176,13 @@ int convert(const std::string &folder, const std::string &output,
     read = checkpoint::readCheckpoint(folder, engine);
   std::optional<checkpoint::Trained> trained;
   if (read)
-    trained = checkpoint::readTrained(*read, planned ? &plan : nullptr, engine);
+    trained = checkpoint::readTrained(*read, planned ? &plan : nullptr,
+                                      arguments.steps, engine);
+  if (trained && !trained->steps && trained->hasStates())
+    return command.usageError(
+        "this checkpoint does not say how many steps its optimizer has done "
+        "(SGD keeps no count, and no schedule is there that does): give "
+        "--steps N");
   if (trained && arguments.to == Resumer::AccelRun && !trained->samples &&
       arguments.samples == 0)
     return command.usageError(
@@ -218,6 +232,14 @@ int convert(const std::string &folder, const std::string &output,
   if (converted && trained->samples)
     std::printf("  it has read %lld sequences\n",
                 static_cast<long long>(*trained->samples));
+  if (converted && !trained->stepsFrom.empty())
+    std::printf("  its steps are those of %s; --steps N says others\n",
+                printable(trained->stepsFrom).c_str());
+  for (size_t i = 0; converted && i < trained->replaced.size(); ++i)
+    std::printf("  the plan's %s %s counts, not the checkpoint's %s\n",
+                trained->replaced[i].name.c_str(),
+                trained->replaced[i].planned.c_str(),
+                trained->replaced[i].saved.c_str());
   if (converted && !trained->leftBehind.empty())
     std::printf("  not carried: %s\n", leftBehindText(*trained).c_str());
   printFindings(engine);
@@ -286,6 +308,9 @@ int accel::checkpointCommand(int argc, char **argv) {
   arguments.option("--samples", conversion.samples, countValue(),
                    "convert: sequences that all ranks have trained on, which "
                    "accel-run goes on behind; its own checkpoints say it");
+  arguments.option("--steps", conversion.steps, countValue(),
+                   "convert: steps that the optimizer has done, where neither "
+                   "its states nor a schedule beside them say it (SGD)");
   arguments.option("--ranks", conversion.ranks, countValue(),
                    "convert: ranks that deepspeed resumes on (default: the "
                    "plan's)");
@@ -325,6 +350,8 @@ int accel::checkpointCommand(int argc, char **argv) {
       {"--dtype", weights, "merge"},
       {"--to", mode == "convert", "convert"},
       {"--samples", conversion.to == Resumer::AccelRun, "--to accel-run"},
+      {"--steps", mode == "convert" && !weights,
+       "convert, to others than safetensors"},
       {"--ranks", zero, "--to deepspeed"},
       {"--stage", zero, "--to deepspeed"},
       {"--sub-group-size", zero, "--to deepspeed"},

@@ -1,0 +1,167 @@
+//===- ParamGroups.cpp - param_groups of a saved optimizer ----------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/ParamGroups.h"
+#include "frontends/Checkpoint/TorchSave.h"
+#include "runtime/plan/Optimizers.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace accel::checkpoint {
+
+namespace {
+
+std::optional<double> numberAt(const Pickle &pickle, ValueId id) {
+  switch (pickle.at(id).kind) {
+  case Pickle::Kind::Float:
+    return pickle.at(id).real;
+  case Pickle::Kind::Int:
+  case Pickle::Kind::Bool:
+    return double(pickle.at(id).number);
+  default:
+    return std::nullopt;
+  }
+}
+
+/// A name, or a number as torch's optimizers give their parameters.
+std::string keyAt(const Pickle &pickle, ValueId id) {
+  if (const auto text = pickle.text(id))
+    return std::string(*text);
+  return std::to_string(pickle.integer(id).value_or(-1));
+}
+
+/// Empty where it is no number and no tuple of them.
+std::vector<double> numbersAt(const Pickle &pickle, ValueId id) {
+  if (const auto number = numberAt(pickle, id))
+    return {*number};
+  std::vector<double> numbers;
+  if (pickle.is(id, Pickle::Kind::Tuple) || pickle.is(id, Pickle::Kind::List))
+    for (ValueId item : pickle.at(id).items) {
+      const auto number = numberAt(pickle, item);
+      if (!number)
+        return {};
+      numbers.push_back(*number);
+    }
+  return numbers;
+}
+
+ParamGroup groupAt(const Pickle &pickle, ValueId id) {
+  ParamGroup group;
+  const auto entries = pickle.entries(id);
+  for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+    const std::string key = keyAt(pickle, entries[i]);
+    if (key != "params") {
+      if (auto numbers = numbersAt(pickle, entries[i + 1]); !numbers.empty())
+        group.values[key] = std::move(numbers);
+    } else if (pickle.is(entries[i + 1], Pickle::Kind::List)) {
+      for (ValueId item : pickle.at(entries[i + 1]).items)
+        group.params.push_back(keyAt(pickle, item));
+    }
+  }
+  return group;
+}
+
+std::string textOf(const std::vector<double> &numbers) {
+  return numbers.size() == 1 ? nlohmann::json(numbers[0]).dump()
+                             : nlohmann::json(numbers).dump();
+}
+
+} // namespace
+
+std::optional<double> ParamGroup::value(const std::string &key) const {
+  const auto found = values.find(key);
+  if (found == values.end() || found->second.size() != 1)
+    return std::nullopt;
+  return found->second[0];
+}
+
+std::optional<double> ParamGroup::baseRate() const {
+  const auto base = value("initial_lr"); // of torch's schedulers
+  return base ? base : value("lr");
+}
+
+std::optional<SavedOptimizer>
+readSavedOptimizer(const std::string &path,
+                   const std::vector<std::string> &inside,
+                   DiagnosticEngine &diagnostics) {
+  SavedOptimizer saved;
+  const bool good =
+      takeSavedPickle(path, diagnostics, [&](const Pickle &pickle) {
+        std::optional<ValueId> root = pickle.root();
+        for (const std::string &key : inside)
+          if (root)
+            root = pickle.field(*root, key);
+        if (!root)
+          return true;
+        const auto list = pickle.field(*root, "param_groups");
+        for (ValueId id :
+             list ? pickle.at(*list).items : std::vector<ValueId>())
+          if (ParamGroup group = groupAt(pickle, id); !group.params.empty())
+            saved.groups.push_back(std::move(group));
+        const auto state = pickle.field(*root, "state");
+        const auto entries =
+            state ? pickle.entries(*state) : std::span<const ValueId>();
+        for (size_t i = 0; i + 1 < entries.size(); i += 2)
+          if (const auto step = pickle.field(entries[i + 1], "step"))
+            if (const auto number = numberAt(pickle, *step))
+              saved.steps[keyAt(pickle, entries[i])] = *number;
+        return true;
+      });
+  if (!good)
+    return std::nullopt;
+  return saved;
+}
+
+bool checkUpdates(const std::vector<ParamGroup> &groups,
+                  const std::string &path, DiagnosticEngine &diagnostics) {
+  auto fail = [&](const std::string &what) {
+    diagnostics.error("not-supported", path,
+                      "the optimizer has " + what +
+                          ", which is another update than any plan's",
+                      "begin a new run from the weights (accel-opt checkpoint "
+                      "merge)");
+    return false;
+  };
+  for (const ParamGroup &group : groups) {
+    for (const char *flag : {"amsgrad", "maximize"})
+      if (group.value(flag).value_or(0) != 0)
+        return fail(std::string(flag) + " set");
+    // torch.optim.Adam; without a decay it is AdamW.
+    if (group.value("decoupled_weight_decay").value_or(1) == 0 &&
+        group.value("weight_decay").value_or(0) != 0)
+      return fail("the weight decay of Adam (decoupled_weight_decay is false)");
+  }
+  return true;
+}
+
+bool sameHyperparameter(double a, double b) {
+  return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+}
+
+std::vector<Replaced> replacedBy(const ParamGroup &saved,
+                                 const plan::Optimizer &plan, size_t index) {
+  std::vector<Replaced> replaced;
+  auto compare = [&](const char *name, const std::vector<double> &had,
+                     const std::vector<double> &has) {
+    if (had.size() == has.size() &&
+        !std::equal(had.begin(), had.end(), has.begin(), sameHyperparameter))
+      replaced.push_back({name, textOf(had), textOf(has)});
+  };
+  if (const auto rate = saved.baseRate())
+    compare("lr", {*rate}, {plan.groups[index].lr});
+  if (const auto decay = saved.value("weight_decay"))
+    compare("weight_decay", {*decay}, {plan.groups[index].weightDecay});
+  if (const auto *description = plan::findOptimizer(plan.name))
+    for (const plan::Hyperparameter &each : description->hyperparameters)
+      if (auto found = saved.values.find(each.name);
+          found != saved.values.end())
+        compare(each.name, found->second, plan::valueOf(plan, each.name));
+  return replaced;
+}
+
+} // namespace accel::checkpoint

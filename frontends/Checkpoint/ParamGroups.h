@@ -1,0 +1,64 @@
+//===- ParamGroups.h - param_groups of a saved optimizer --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// What Optimizer.state_dict() says beside tensors: the groups with their
+// hyperparameters, and counts of steps that are plain numbers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_PARAMGROUPS_H
+#define ACCEL_FRONTENDS_CHECKPOINT_PARAMGROUPS_H
+
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <map>
+
+namespace accel::plan {
+struct Optimizer;
+}
+
+namespace accel::checkpoint {
+
+struct ParamGroup {
+  std::vector<std::string> params; // names or numbers; never empty
+  /// By name: "lr", "betas"; a flag is 0 or 1. Tensors and texts are left out.
+  std::map<std::string, std::vector<double>> values;
+
+  /// The rate before a schedule, where there is one.
+  std::optional<double> baseRate() const;
+  std::optional<double> value(const std::string &key) const;
+};
+
+struct SavedOptimizer {
+  std::vector<ParamGroup> groups;
+  std::map<std::string, double> steps; // by parameter
+};
+
+/// The optimizer that the file `path` has below the keys `inside`; reports a
+/// file that cannot be read.
+std::optional<SavedOptimizer>
+readSavedOptimizer(const std::string &path,
+                   const std::vector<std::string> &inside,
+                   DiagnosticEngine &diagnostics);
+
+/// Reports an update that no plan has: amsgrad, maximize, Adam's coupled weight
+/// decay.
+bool checkUpdates(const std::vector<ParamGroup> &groups,
+                  const std::string &path, DiagnosticEngine &diagnostics);
+
+bool sameHyperparameter(double a, double b);
+
+/// A hyperparameter that goes on as the plan has it.
+struct Replaced {
+  std::string name, saved, planned;
+  auto operator<=>(const Replaced &) const = default;
+};
+/// Those of a group that becomes the plan's group `index`.
+std::vector<Replaced> replacedBy(const ParamGroup &saved,
+                                 const plan::Optimizer &plan, size_t index);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_PARAMGROUPS_H

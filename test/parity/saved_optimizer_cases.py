@@ -1,0 +1,216 @@
+"""What `accel-opt checkpoint convert` takes from an optimizer's own file: its
+steps, its groups, and updates that no plan has."""
+import json
+import os
+
+import harness
+import jobs
+from convert_checkpoint_cases import convert, shards
+from harness import check
+
+STEPS = 4
+MODEL = jobs.MODELS["gqa"]
+GROUPS = [{"match": r"layers\.0\.", "lr": 5e-4}, {"match": r"layers\.1\.", "lr": 1e-3}]
+
+
+class Saved:
+    """A model and a plan; folders as Accelerate saves them of one process, with
+    an optimizer that has done STEPS steps."""
+
+    def __init__(self, context, **options):
+        self.context = context
+        jobs.make_job(context.path(), MODEL, kind="single", ranks=1, steps=2 * STEPS,
+                      **options)
+        self.plan = context.path("plan.json")
+        harness.plan(context, context.path("job.yaml"), self.plan)
+
+    def save(self, name, make, processes=1, change=None, schedule=True):
+        """`make(model)`: the optimizer. `change(state)`: of its state_dict()."""
+        import torch
+        import transformers
+        torch.manual_seed(0)
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            self.context.path("model"), dtype=torch.float32)
+        optimizer = make(model)
+        rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / 8)
+        for _ in range(STEPS):
+            for parameter in model.parameters():
+                parameter.grad = torch.rand_like(parameter)
+            optimizer.step()
+            for _ in range(processes):
+                rates.step()
+        folder = self.context.path(name)
+        model.save_pretrained(folder)
+        os.remove(os.path.join(folder, "config.json"))
+        state = optimizer.state_dict()
+        if change:
+            change(state)
+        torch.save(state, os.path.join(folder, "optimizer.bin"))
+        if schedule:
+            torch.save(rates.state_dict(), os.path.join(folder, "scheduler.bin"))
+        for rank in range(processes):
+            torch.save({"step": 0}, os.path.join(folder, f"random_states_{rank}.pkl"))
+        self.names = {id(p): n for n, p in model.named_parameters()}
+        self.optimizer = optimizer
+        return folder
+
+    def convert(self, name, *options, expect=0, to="accel-run"):
+        samples = () if to != "accel-run" else ("--samples", str(2 * STEPS))
+        return convert(self.context, self.context.path(name),
+                       self.context.path(name + "-out"), to, *samples, "--plan",
+                       self.plan, *options, expect=expect)
+
+    def refuses(self, name, *words):
+        answer = self.convert(name, expect=4)
+        first = answer["diagnostics"][0]
+        check(first["code"] == "not-supported"
+              and all(word in first["message"] for word in words), first)
+        check(not os.path.exists(self.context.path(name + "-out")), name)
+
+    def state(self, name):
+        with open(self.context.path(name + "-out", "state.json"),
+                  encoding="utf-8") as f:
+            return json.load(f)
+
+
+def adamw(model, **options):
+    import torch
+    return torch.optim.AdamW(model.parameters(), lr=1e-3,
+                             **{"betas": (0.9, 0.95), "weight_decay": 0.1, **options})
+
+
+def counts(context):
+    """Steps that are plain numbers; those of a schedule where the optimizer keeps
+    none; what the user says where neither is there."""
+    import torch
+    saved = Saved(context)
+
+    def plain(state):
+        for each in state["state"].values():
+            each["step"] = int(each["step"])
+
+    def sgd(model):
+        return torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+
+    saved.save("int", adamw, change=plain, schedule=False)
+    saved.save("sgd", sgd)
+    saved.save("ddp", sgd, processes=2)
+    saved.save("none", sgd, schedule=False)
+    for name, source in (("int", None), ("sgd", "4 steps on 1 process"),
+                         ("ddp", "8 steps on 2 processes")):
+        answer = saved.convert(name)["converted"]
+        check(answer["steps"] == STEPS, f"{name}: {answer}")
+        check(source is None and "steps_from" not in answer
+              or answer["steps_from"] == f"scheduler.bin, {source}", answer)
+        state = saved.state(name)
+        check(state["step"] == state["optimizer_steps"] == STEPS, state)
+    text = harness.run(
+        [context.binary("accel-opt"), "checkpoint", "convert", context.path("none"),
+         "-o", context.path("no"), "--to", "accel-run", "--samples", "8", "--plan",
+         saved.plan], expect=64)
+    check("--steps N" in text, text)
+    check(saved.convert("none", "--steps", "4")["converted"]["steps"] == 4, "--steps")
+    other = convert(context, context.path("int"), context.path("no"), "accel-run",
+                    "--samples", "8", "--plan", saved.plan, "--steps", "5", expect=1)
+    check("4 steps, and --steps 5" in other["diagnostics"][0]["message"], other)
+    names = {saved.state(n)["run"] for n in ("sgd", "ddp", "none", "int")}
+    check(len(names) == 3, names)  # two hold the same
+
+
+def groups(context):
+    """Groups of the same shapes in another order than the plan's: their rates
+    tell which are which, and others are refused."""
+    import torch
+    saved = Saved(context, groups=GROUPS, lr=2e-4)
+
+    def layered(rates):
+        def make(model):
+            def of(layer):
+                own = ("layers.0.", "layers.1.")
+                return [p for n, p in model.named_parameters()
+                        if (own[layer] in n if layer != "rest"
+                            else not any(o in n for o in own))]
+            return torch.optim.AdamW(
+                [{"params": of(layer), "lr": rate} for layer, rate in rates],
+                betas=(0.9, 0.95), weight_decay=0.1)
+        return make
+
+    saved.save("order", layered(((1, 1e-3), (0, 5e-4), ("rest", 2e-4))))
+    answer = saved.convert("order")["converted"]
+    check(answer["replaced"] == [], answer)
+    found = shards(context.path("order-out"))["exp_avg"]
+    for parameter, state in saved.optimizer.state.items():
+        name = saved.names[id(parameter)]
+        check(torch.equal(found[name], state["exp_avg"]), name)
+    saved.save("rates", layered(((1, 1e-2), (0, 5e-3), ("rest", 2e-3))))
+    saved.refuses("rates", "the same shapes", "lr and weight_decay")
+
+
+def updates(context):
+    """Updates that no plan has are refused; other hyperparameters are named."""
+    import torch
+    saved = Saved(context)
+    saved.save("amsgrad", lambda m: adamw(m, amsgrad=True))
+    saved.refuses("amsgrad", "amsgrad set")
+    saved.save("maximize", lambda m: adamw(m, maximize=True))
+    saved.refuses("maximize", "maximize set")
+
+    def adam(decay):
+        return lambda m: torch.optim.Adam(m.parameters(), lr=1e-3, betas=(0.9, 0.95),
+                                          weight_decay=decay)
+
+    saved.save("adam", adam(0.1))
+    saved.refuses("adam", "decoupled_weight_decay")
+    saved.save("undecayed", adam(0.0))
+    saved.save("other", lambda m: adamw(m, betas=(0.8, 0.95), eps=1e-6))
+    for name, want in (
+            ("undecayed", [("weight_decay", "0.0", "0.1")]),
+            ("other", [("betas", "[0.8,0.95]", "[0.9,0.95]"),
+                       ("eps", "1e-06", "1e-08")])):
+        answer = saved.convert(name)["converted"]
+        found = [(r["name"], r["checkpoint"], r["plan"]) for r in answer["replaced"]]
+        check(found == want, f"{name}: {found}")
+    text = harness.run(
+        [context.binary("accel-opt"), "checkpoint", "convert", context.path("other"),
+         "-o", context.path("text"), "--to", "accel-run", "--samples", "8", "--plan",
+         saved.plan])
+    check("the plan's eps 1e-08 counts, not the checkpoint's 1e-06" in text, text)
+
+
+def others(context):
+    """States of optimizers that accel-run has not, or not in this form."""
+    import torch
+    import transformers
+    saved = Saved(context)
+    for name, kind, words in (
+            ("adagrad", torch.optim.Adagrad, ("'sum'", "no optimizer")),
+            ("rmsprop", torch.optim.RMSprop, ("'square_avg'", "no optimizer")),
+            ("adafactor", torch.optim.Adafactor, ("adafactor_torch", "factored")),
+            ("transformers", lambda p: transformers.optimization.Adafactor(
+                p, lr=1e-3, relative_step=False, scale_parameter=False),
+             ("the optimizer is adafactor", "factored"))):
+        saved.save(name, lambda m, kind=kind: kind(list(m.parameters())))
+        saved.refuses(name, *words)
+
+
+def names(context):
+    """Runs of one layout and step are told apart by what they hold."""
+    saved = Saved(context)
+    saved.save("a", adamw)
+    saved.save("b", lambda m: adamw(m, betas=(0.8, 0.95)))
+    for name in "ab":
+        saved.convert(name)
+    check(saved.state("a")["run"] != saved.state("b")["run"], "one name for two")
+    convert(context, context.path("a"), context.path("again"), "accel-run",
+            "--samples", "8", "--plan", saved.plan)
+    with open(context.path("again", "state.json"), encoding="utf-8") as f:
+        check(json.load(f)["run"] == saved.state("a")["run"], "two names for one")
+    # Headers name the run too, and hashes are of what stands there.
+    got = harness.execute(context, saved.plan, 1, context.path("run.jsonl"),
+                          "--resume", context.path("a-out"))
+    check([r["step"] for r in got] == list(range(STEPS + 1, 2 * STEPS + 1)), got)
+
+
+CASES = [("saved-steps", counts), ("saved-groups", groups),
+         ("saved-updates", updates), ("saved-others", others),
+         ("saved-names", names)]
