@@ -85,6 +85,15 @@ std::optional<double> ParamGroup::baseRate() const {
   return base ? base : value("lr");
 }
 
+std::vector<ParamGroup> paramGroupsAt(const Pickle &pickle, ValueId optimizer) {
+  std::vector<ParamGroup> groups;
+  const auto list = pickle.field(optimizer, "param_groups");
+  for (ValueId id : list ? pickle.at(*list).items : std::vector<ValueId>())
+    if (ParamGroup group = groupAt(pickle, id); !group.params.empty())
+      groups.push_back(std::move(group));
+  return groups;
+}
+
 std::optional<SavedOptimizer>
 readSavedOptimizer(const std::string &path,
                    const std::vector<std::string> &inside,
@@ -98,11 +107,7 @@ readSavedOptimizer(const std::string &path,
             root = pickle.field(*root, key);
         if (!root)
           return true;
-        const auto list = pickle.field(*root, "param_groups");
-        for (ValueId id :
-             list ? pickle.at(*list).items : std::vector<ValueId>())
-          if (ParamGroup group = groupAt(pickle, id); !group.params.empty())
-            saved.groups.push_back(std::move(group));
+        saved.groups = paramGroupsAt(pickle, *root);
         const auto state = pickle.field(*root, "state");
         const auto entries =
             state ? pickle.entries(*state) : std::span<const ValueId>();

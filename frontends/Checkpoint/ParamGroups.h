@@ -12,6 +12,7 @@
 #define ACCEL_FRONTENDS_CHECKPOINT_PARAMGROUPS_H
 
 #include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/Pickle.h"
 
 #include <map>
 
@@ -35,6 +36,9 @@ struct SavedOptimizer {
   std::vector<ParamGroup> groups;
   std::map<std::string, double> steps; // by parameter
 };
+
+/// Those of Optimizer.state_dict() that have parameters.
+std::vector<ParamGroup> paramGroupsAt(const Pickle &pickle, ValueId optimizer);
 
 /// The optimizer that the file `path` has below the keys `inside`; reports a
 /// file that cannot be read.

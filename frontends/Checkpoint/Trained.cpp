@@ -107,8 +107,10 @@ private:
   /// DeepSpeed numbers groups of parameters; they have names all the same.
   bool takeZeroStates() {
     auto states = assembleZeroStates(read, diagnostics);
-    if (!states)
+    if (!states || !checkUpdates(states->groups, read.folder, diagnostics))
       return false;
+    for (const ParamGroup &group : states->groups)
+      compare(group, [](const std::string &name) { return name; });
     for (const Tensor *step : states->steps)
       if (!takeStep(*step))
         return false;

@@ -120,6 +120,10 @@ private:
       file.stage = pickle.field(states, "fp32_flat_groups") ? 3 : 1;
     if (file.stage < 1 || file.stage > 3)
       return fail("the ZeRO stage");
+    if (auto base =
+            pickle.field(states, file.stage == 3 ? "optimizer_state_dict"
+                                                 : "base_optimizer_state"))
+      file.updates = paramGroupsAt(pickle, *base);
     if (auto ranks = pickle.field(states, "partition_count")) {
       if (auto one = pickle.integer(*ranks))
         file.ranks.push_back(*one);

@@ -14,7 +14,7 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_ZERO_H
 #define ACCEL_FRONTENDS_CHECKPOINT_ZERO_H
 
-#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/ParamGroups.h"
 #include "frontends/Checkpoint/Pickle.h"
 
 #include <map>
@@ -37,6 +37,8 @@ struct ZeroFile {
   int64_t stage = 0;
   std::vector<int64_t> ranks;
   std::vector<std::vector<int64_t>> paddings;
+  /// Their parameters are numbers of the flat weights.
+  std::vector<ParamGroup> updates;
 
   // Of a module: parameters in the order of the flat weights, by group.
   std::vector<Shapes> groups;
@@ -77,6 +79,7 @@ struct ZeroStates {
   std::map<std::string, Part> kinds; // by name: "exp_avg"
   std::vector<const Tensor *> steps; // numbers, in the files
   std::optional<int64_t> saved;      // the engine's own count of steps
+  std::vector<ParamGroup> groups;    // by names of parameters
 };
 
 /// The same for the states of the optimizers.

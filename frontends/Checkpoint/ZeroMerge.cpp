@@ -63,6 +63,9 @@ public:
       found.kinds[kind] = std::move(made);
     }
     found.saved = module->zero->steps;
+    if (!optimizers.empty())
+      for (const ParamGroup &group : optimizers.begin()->second->zero->updates)
+        found.groups.push_back(named(group));
     return found;
   }
 
@@ -71,6 +74,20 @@ private:
             const std::string &hint = "save the checkpoint again") {
     diagnostics.error("invalid-checkpoint", path, message, hint);
     return false;
+  }
+  /// With names in place of numbers of flat weights. DeepSpeed's schedules keep
+  /// no rate to begin from, so that `lr` alone is that of the last step.
+  ParamGroup named(ParamGroup group) const {
+    const auto &groups = module->zero->groups;
+    std::vector<std::string> parameters;
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (std::find(group.params.begin(), group.params.end(),
+                    std::to_string(i)) != group.params.end())
+        for (const auto &[name, shape] : groups[i])
+          parameters.push_back(name);
+    group.params = std::move(parameters);
+    group.values.erase("lr");
+    return group;
   }
   bool refuse(const std::string &message, const std::string &hint) {
     diagnostics.error("not-supported",

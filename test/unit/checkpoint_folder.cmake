@@ -1,3 +1,4 @@
 # Checkpoint folders, read without LibTorch.
-accel_unit_test(checkpoint-folder-test ${CMAKE_CURRENT_LIST_DIR}/PickleTest.cpp
+accel_unit_test(checkpoint-folder-test
+  ${CMAKE_CURRENT_LIST_DIR}/ParamGroupsTest.cpp ${CMAKE_CURRENT_LIST_DIR}/PickleTest.cpp
   LINK AccelCheckpointFolder)

@@ -1,0 +1,80 @@
+//===- ParamGroupsTest.cpp - param_groups of a saved optimizer ------------===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/ParamGroups.h"
+#include "runtime/plan/OptimizerOfStates.h"
+
+#include <gtest/gtest.h>
+
+using namespace accel;
+using namespace accel::checkpoint;
+
+namespace {
+
+plan::Optimizer planned() {
+  plan::Optimizer optimizer;
+  optimizer.name = "adamw";
+  optimizer.groups = {{1e-3, 0.1}, {5e-4, 0.0}};
+  return optimizer;
+}
+
+ParamGroup saved() {
+  ParamGroup group;
+  group.params = {"w"};
+  group.values = {{"lr", {2e-4}},
+                  {"initial_lr", {1e-3}},
+                  {"betas", {0.9, 0.999}},
+                  {"eps", {1e-8}},
+                  {"weight_decay", {0.1}},
+                  {"amsgrad", {0}},
+                  {"decoupled_weight_decay", {1}}};
+  return group;
+}
+
+std::string refusal(const ParamGroup &group) {
+  DiagnosticEngine diagnostics;
+  return checkUpdates({group}, "optimizer.bin", diagnostics)
+             ? ""
+             : diagnostics.all().front().message;
+}
+
+TEST(ParamGroups, RatesAreThoseBeforeASchedule) {
+  EXPECT_TRUE(replacedBy(saved(), planned(), 0).empty());
+  const auto replaced = replacedBy(saved(), planned(), 1);
+  ASSERT_EQ(replaced.size(), 2u);
+  EXPECT_EQ(replaced[0], (Replaced{"lr", "0.001", "0.0005"}));
+  EXPECT_EQ(replaced[1], (Replaced{"weight_decay", "0.1", "0.0"}));
+  ParamGroup group = saved();
+  group.values["betas"] = {0.8, 0.999};
+  EXPECT_EQ(replacedBy(group, planned(), 0).at(0),
+            (Replaced{"betas", "[0.8,0.999]", "[0.9,0.999]"}));
+}
+
+TEST(ParamGroups, UpdatesThatNoPlanHas) {
+  EXPECT_EQ(refusal(saved()), "");
+  ParamGroup group = saved();
+  group.values["amsgrad"] = {1};
+  EXPECT_NE(refusal(group).find("amsgrad set"), std::string::npos);
+  group = saved();
+  group.values["decoupled_weight_decay"] = {0};
+  EXPECT_NE(refusal(group).find("weight decay of Adam"), std::string::npos);
+  group.values["weight_decay"] = {0}; // then it is AdamW
+  EXPECT_EQ(refusal(group), "");
+}
+
+TEST(ParamGroups, OptimizersOfStates) {
+  auto name = [](const std::set<std::string> &states) {
+    const auto *found = plan::optimizerOf(states);
+    return std::string(found ? found->name : "");
+  };
+  EXPECT_EQ(name({"exp_avg"}), "lion");
+  EXPECT_EQ(name({"exp_avg", "exp_avg_sq"}), "adamw");
+  EXPECT_EQ(name({"momentum_buffer"}), "sgd");
+  EXPECT_EQ(name({"sum"}), "");
+  EXPECT_EQ(name({"square_avg", "momentum_buffer"}), "");
+  EXPECT_EQ(name({}), "");
+}
+
+} // namespace
