@@ -138,10 +138,13 @@ private:
     return false;
   }
 
-  void add(const std::string &name, const Tensor &tensor) {
+  void addFlat(const std::string &name, const Tensor &tensor) {
     flat.push_back(flattened(tensor));
+    add(name, flat.back());
+  }
+  void add(const std::string &name, const Tensor &tensor) {
     part().tensors.push_back(
-        {name, &flat.back(), tensor.dtype, tensor.bytes, part().bytes});
+        {name, &tensor, tensor.dtype, tensor.bytes, part().bytes});
     part().bytes += tensor.bytes;
     merged.bytes += tensor.bytes;
     ++merged.tensors;
@@ -155,9 +158,9 @@ private:
     for (const auto &[name, parameter] : trained.parameters) {
       const std::string prefix = std::to_string(layout.size()) + ".";
       const Tensor &weight = *parameter.weight;
-      add(prefix + "param", weight);
+      addFlat(prefix + "param", weight);
       for (const auto &[kind, state] : parameter.states)
-        add(prefix + kind, *state);
+        addFlat(prefix + kind, *state);
       converted.states += int64_t(parameter.states.size());
       layout.push_back({{"prefix", prefix},
                         {"pieces",
@@ -167,6 +170,8 @@ private:
                            {"end", weight.bytes / elementBytes(weight.dtype)},
                            {"offset", 0}}}}});
     }
+    for (const Tensor *buffer : trained.buffers)
+      add(runBufferPrefix + buffer->name, *buffer);
     content.update(layout.dump());
     content.update(std::to_string(converted.steps));
     part().metadata = {{"format", runShardFormat},

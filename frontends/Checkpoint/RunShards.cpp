@@ -24,7 +24,6 @@ namespace {
 
 constexpr uint64_t maxStateBytes = uint64_t(256) << 20;
 constexpr int format = 2; // of state.json
-constexpr const char *bufferPrefix = "buffers.";
 /// What a file can have, so that no sum overflows.
 constexpr int64_t maxElements = int64_t(1) << 45;
 constexpr int64_t maxRuns = int64_t(1) << 24;
@@ -114,7 +113,7 @@ private:
     for (const huggingface::StoredTensor &tensor : file->tensors)
       units[tensor.name.substr(0, tensor.name.find('.') + 1)].push_back(
           &tensor);
-    for (const huggingface::StoredTensor *tensor : units[bufferPrefix])
+    for (const huggingface::StoredTensor *tensor : units[runBufferPrefix])
       if (!takeBuffer(path, *tensor))
         return false;
     try {
@@ -139,7 +138,7 @@ private:
   bool takeBuffer(const std::string &path,
                   const huggingface::StoredTensor &stored) {
     Tensor made;
-    made.name = stored.name.substr(std::string(bufferPrefix).size());
+    made.name = stored.name.substr(std::string(runBufferPrefix).size());
     made.path = {made.name};
     made.dtype = torchDtypeOf(stored.dtype);
     made.shape.assign(stored.shape.begin(), stored.shape.end());

@@ -35,6 +35,9 @@ struct RunShards {
 /// The format that shards name in their header.
 constexpr const char *runShardFormat = "accel-run-1";
 
+/// Before the name of a buffer, in the first rank's file.
+constexpr const char *runBufferPrefix = "buffers.";
+
 /// A checkpoint's state.json without its own hash, which is checked. Reports
 /// and returns nothing where accel-run has not written it so.
 std::optional<nlohmann::ordered_json>

@@ -17,15 +17,19 @@ namespace accel::run {
 
 namespace {
 
+std::vector<char> bytesOf(const at::Tensor &tensor) {
+  const at::Tensor rows = tensor.contiguous();
+  const char *begin = static_cast<const char *>(rows.const_data_ptr());
+  return {begin, begin + rows.nbytes()};
+}
+
 /// In the dtype of the plan: checkpoints in 16 bits may hold these so too.
 std::vector<char> readAs(const File &file, const StoredTensor &tensor,
                          plan::DType dtype) {
   at::Tensor stored = at::empty(tensor.shape, scalarType(tensor.dtype));
   file.readAt(tensor.offset, stored.mutable_data_ptr(),
               static_cast<int64_t>(stored.nbytes()));
-  const at::Tensor wanted = stored.to(scalarType(dtype)).contiguous();
-  const char *begin = static_cast<const char *>(wanted.const_data_ptr());
-  return {begin, begin + wanted.nbytes()};
+  return bytesOf(stored.to(scalarType(dtype)));
 }
 
 } // namespace
@@ -76,6 +80,10 @@ at::Tensor Buffers::load(const std::string &name) const {
   std::memcpy(tensor.mutable_data_ptr(), value.bytes.data(),
               value.bytes.size());
   return tensor;
+}
+
+void Buffers::set(const std::string &name, const at::Tensor &from) {
+  values.at(name).bytes = bytesOf(from);
 }
 
 } // namespace accel::run

@@ -17,9 +17,9 @@
 namespace accel::run {
 
 /// The values of Plan::buffers, read once from the model's archive, or, where
-/// there is none, from its weight files; without either they are zeros. They
-/// stay outside of the counting allocator; a rank's programs share one copy of
-/// each, which nothing changes.
+/// there is none, from its weight files; without either they are zeros. A
+/// checkpoint's replace them. They stay outside of the counting allocator; a
+/// rank's programs share one copy of each, which nothing changes.
 class Buffers {
 public:
   Buffers() = default;
@@ -28,6 +28,8 @@ public:
           const std::vector<std::string> &weightFiles);
   bool has(const std::string &name) const { return values.count(name) != 0; }
   at::Tensor load(const std::string &name) const;
+  /// Takes `values` of the plan's shape and dtype in place of its own.
+  void set(const std::string &name, const at::Tensor &values);
   /// As they lie in memory.
   const std::vector<char> &bytes(const std::string &name) const {
     return values.at(name).bytes;

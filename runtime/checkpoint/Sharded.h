@@ -46,9 +46,11 @@ void saveCheckpoint(Executor &executor, const std::string &dir, int64_t keep,
                     const TrainState &state, const Buffers &buffers,
                     const std::function<void(const std::string &)> &extra = {});
 
-/// Checks every file's hash and fills the shards and states. Collective. Throws
+/// Checks every file's hash and fills the shards and states, and those of
+/// `buffers` that the checkpoint has, which each rank reads. Collective. Throws
 /// FileError.
-TrainState loadCheckpoint(Executor &executor, const std::string &folder);
+TrainState loadCheckpoint(Executor &executor, const std::string &folder,
+                          Buffers &buffers);
 
 } // namespace accel::run
 

@@ -10,6 +10,9 @@
 #include "runtime/checkpoint/State.h"
 #include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/plan/Saturating.h"
+#include "runtime/tensors/Tensors.h"
+
+#include <ATen/ops/empty.h>
 
 #include <nlohmann/json.hpp>
 
@@ -51,6 +54,8 @@ public:
   void read(const plan::Parameter &parameter, const Piece &piece,
             const std::string &kind, const at::Tensor &flat,
             const plan::StateLayout *state = nullptr) const;
+  /// The values of a buffer; undefined where the checkpoint has none.
+  at::Tensor buffer(const plan::Buffer &buffer) const;
   /// A tensor of `state` of an element of the parameter is there.
   bool hasState(const plan::Parameter &parameter,
                 const plan::StateLayout &state) const;
@@ -203,6 +208,39 @@ void Checkpoint::read(const plan::Parameter &parameter, const Piece &piece,
                     "' are missing (a rank's file?)");
 }
 
+at::Tensor Checkpoint::buffer(const plan::Buffer &buffer) const {
+  at::Tensor flat;
+  const StoredTensor wanted{buffer.fqn, buffer.dtype, buffer.shape, 0};
+  auto make = [&] {
+    flat = at::empty({wanted.numel()}, scalarType(buffer.dtype));
+  };
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto found = tensors[i].find("buffers." + buffer.fqn);
+    if (found == tensors[i].end())
+      continue;
+    const StoredTensor &stored = found->second;
+    if (stored.shape != buffer.shape)
+      throw FileError(files[i]->path() + ": buffer '" + buffer.fqn +
+                      "' has the shape " + shapeText(stored.shape) +
+                      ", and the plan's " + shapeText(buffer.shape) +
+                      ": continue with the model of the checkpoint");
+    make();
+    readElements(*files[i], stored.offset, stored.dtype, flat, 0, flat.numel());
+    return flat;
+  }
+  // Other trainers' checkpoints hold buffers among the weights.
+  if (parameters.count({"", buffer.fqn}) == 0)
+    return flat;
+  make();
+  plan::Parameter named;
+  named.fqn = buffer.fqn;
+  named.shape = buffer.shape;
+  Piece whole;
+  whole.end = flat.numel();
+  read(named, whole, "param", flat);
+  return flat;
+}
+
 bool Checkpoint::hasState(const plan::Parameter &parameter,
                           const plan::StateLayout &state) const {
   if (hasOwnLayout(state))
@@ -284,7 +322,8 @@ void verify(Groups &groups, const std::string &folder,
 
 } // namespace
 
-TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
+TrainState loadCheckpoint(Executor &executor, const std::string &folder,
+                          Buffers &buffers) {
   const plan::Plan &plan = executor.plan();
   std::vector<ShardFile> files;
   const TrainState state = readState(folder, plan, files);
@@ -313,6 +352,10 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder) {
           checkpoint.read(plan.parameters[piece.parameter], piece,
                           state.rule.name, unit.state(i), &state);
   }
+  for (const plan::Buffer &each : plan.buffers)
+    if (each.persistent && buffers.has(each.fqn))
+      if (const at::Tensor values = checkpoint.buffer(each); values.defined())
+        buffers.set(each.fqn, values);
   executor.setOptimizerSteps(state.optimizerSteps);
   executor.scaler().set(state.scaler);
   return state;

@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 
+import yaml
+
 import harness
 import jobs
 from harness import check
@@ -261,6 +263,49 @@ def overlap(context):
     return f"'{name}' by both readers"
 
 
+def resumed_buffers(context):
+    """A run that begins elsewhere goes on with its checkpoint's buffers; a
+    converted checkpoint has them too."""
+    import torch
+    from safetensors.torch import load_file, save_file
+    jobs.make_job(context.path(), jobs.PEAKED["deepseek-v3"], ranks=2, steps=4,
+                  checkpoint_every=2)
+    path = context.path("model", "model.safetensors")
+    weights = load_file(path)
+    biases = {n: torch.linspace(-.4, .3, t.numel()).to(t.dtype).reshape(t.shape)
+              for n, t in weights.items() if n.endswith("e_score_correction_bias")}
+    check(biases, sorted(weights))
+    save_file({**weights, **biases}, path, metadata={"format": "pt"})
+
+    def planned(name, **changes):
+        with open(context.path("job.yaml"), encoding="utf-8") as f:
+            job = {**yaml.safe_load(f), **changes}
+        with open(context.path(name + ".yaml"), "w", encoding="utf-8") as f:
+            yaml.safe_dump(job, f)
+        harness.plan(context, context.path(name + ".yaml"),
+                     context.path(name + ".json"))
+        return context.path(name + ".json")
+
+    want = harness.execute(context, planned("first"), 2, context.path("l.jsonl"))
+    middle = context.path("out", "step-00000002")
+    convert = [context.binary("accel-opt"), "checkpoint", "convert"]
+    harness.run([*convert, middle, "-o", context.path("own"), "--to", "accel-run"])
+    harness.run([*convert, middle, "-o", context.path("dcp"), "--to", "dcp"])
+    harness.run([*convert, context.path("dcp"), "-o", context.path("back"),
+                 "--to", "accel-run", "--samples", "8"])
+    # Without the pretrained weights a plan's buffers are zeros.
+    plan = planned("second", init={"seed": 3})
+    for name in (middle, "own", "back"):
+        out = context.path("out-" + os.path.basename(name))
+        got = harness.execute(context, plan, 2, context.path("r.jsonl"),
+                              "--resume", context.path(name), "--out", out)
+        check([r["loss"] for r in got] == [r["loss"] for r in want[2:]],
+              (name, got, want))
+        saved = loaded(os.path.join(out, "model"))
+        check(all(torch.equal(saved[n], t) for n, t in biases.items()), name)
+    return f"{len(biases)} buffers by three ways"
+
+
 CASES = [
     ("merge-run", as_trained(jobs.MODELS["gqa"], 2)),
     ("merge-run-tied-3-ranks", as_trained(jobs.MODELS["tied"], 3)),
@@ -269,6 +314,7 @@ CASES = [
     ("merge-run-tp2-packed", as_trained(jobs.PEAKED["halves-phi3"], 4, tp=2)),
     ("merge-run-mixture", mixture),
     ("merge-run-buffers", buffers),
+    ("resume-buffers", resumed_buffers),
     ("merge-run-damage", damage),
     ("merge-run-overlap", overlap),
 ]

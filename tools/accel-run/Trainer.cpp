@@ -64,7 +64,7 @@ void Trainer::start() {
   Progress::get().enter("the first weights");
   const std::string &from = begin.checkpoint;
   if (!from.empty()) {
-    TrainState state = loadCheckpoint(executor, from);
+    TrainState state = loadCheckpoint(executor, from, buffers);
     firstStep = state.step;
     firstMicroBatch = state.microBatch;
     if (groups.rank() == 0)
