@@ -97,6 +97,9 @@ struct Part {
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed
   bool runShard = false;                // of accel-run
   bool unfinished = false;              // such a shard without its state.json
+  /// What weights are that others of the checkpoint stand before; "": they are
+  /// read.
+  std::string unread;
 };
 
 /// Of torch's GradScaler.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/WeightFiles.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/Yaml/Yaml.h"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <set>
 
 namespace accel::checkpoint {
@@ -83,6 +83,7 @@ public:
       return std::nullopt;
     std::sort(result.parts.begin(), result.parts.end(),
               [](const Part &a, const Part &b) { return a.path < b.path; });
+    preferTrainingState(result.parts);
     if (!recognise()) {
       diagnostics.error(
           "unknown-checkpoint", root.string(),
@@ -144,67 +145,14 @@ private:
         good &= depth >= 2 || look(path, depth + 1);
       else if (fs::is_regular_file(path, failed))
         good &= take(path);
-    return good && checkIndex(folder) && checkState(folder);
+    return good && chooseWeights(root, folder, result.parts, diagnostics) &&
+           checkState(folder);
   }
 
   bool fail(const fs::path &path, const std::string &message,
             const std::string &hint) {
     diagnostics.error("invalid-checkpoint", path.string(), message, hint);
     return false;
-  }
-
-  /// Each file of an index is there with its tensors. As in transformers, the
-  /// index counts that stands for the folder's weights: not beside the whole
-  /// model in one file, and that of .bin files not beside safetensors.
-  bool checkIndex(const fs::path &folder) {
-    std::error_code failed;
-    for (const char *single : {"model.safetensors", "pytorch_model.bin"}) {
-      if (fs::exists(folder / single, failed))
-        return true;
-      const fs::path index = folder / (std::string(single) + ".index.json");
-      if (fs::exists(index, failed))
-        return checkIndexed(folder, index);
-      if (std::any_of(result.parts.begin(), result.parts.end(),
-                      [&](const Part &part) {
-                        return part.format == PartFormat::Safetensors &&
-                               isIn(part, folder);
-                      }))
-        return true;
-    }
-    return true;
-  }
-
-  bool checkIndexed(const fs::path &folder, const fs::path &index) {
-    std::map<std::string, std::set<std::string>> tensors; // by file
-    std::vector<std::string> missing;
-    auto open = [&](const std::string &name) {
-      const std::string path = inside(folder / name);
-      for (const Part &part : result.parts)
-        if (part.path == path) {
-          for (const Tensor &tensor : part.tensors)
-            tensors[name].insert(tensor.name);
-          return true;
-        }
-      missing.push_back(name);
-      return true;
-    };
-    auto holds = [&](const std::string &name, const std::string &tensor) {
-      const auto found = tensors.find(name);
-      return !missing.empty() ||
-             (found != tensors.end() && found->second.count(tensor));
-    };
-    if (!huggingface::readWeightIndex(index.string(), open, holds, diagnostics))
-      return false;
-    for (const std::string &name : missing) {
-      std::error_code failed;
-      fail(folder / name,
-           fs::exists(folder / name, failed)
-               ? index.filename().string() +
-                     " names it, and it is no file of torch.save"
-               : "no such file, and " + index.filename().string() + " names it",
-           "copy or download the file again");
-    }
-    return missing.empty();
   }
 
   /// accel-run renames a folder with shards once its state.json is written.

@@ -42,6 +42,8 @@ struct Merged {
   int64_t tensors = 0, bytes = 0;
   /// Tensors that are no weights: states of an optimizer.
   int64_t leftOut = 0;
+  /// Files of weights that others stand before, by what they are.
+  std::map<std::string, std::vector<std::string>> unread;
   /// Tensors that no file holds as one, which `parts` refer to.
   std::list<Part> made;
 };

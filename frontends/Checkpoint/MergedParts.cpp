@@ -6,6 +6,7 @@
 #include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/Checkpoint/Merge.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/WeightFiles.h"
 #include "frontends/Checkpoint/Zero.h"
 
 #include <algorithm>
@@ -15,12 +16,6 @@
 namespace accel::checkpoint {
 
 namespace {
-
-/// Keys under which training scripts put an optimizer beside the model.
-bool isOptimizerKey(const std::string &key) {
-  return key == "optim" || key == "optimizer" || key == "optimizers" ||
-         key == "optimizer_states" || key == "optimizer_state_dict";
-}
 
 class Planner {
 public:
@@ -92,35 +87,26 @@ private:
             takeMade(std::move(shards->buffers)));
   }
 
-  /// Parts that are the optimizer's by their name.
-  static bool isWeights(const Part &part) {
-    const std::string name =
-        std::filesystem::path(part.path).filename().string();
-    return part.format != PartFormat::ByName &&
-           !name.starts_with("optimizer") && !name.starts_with("scheduler");
-  }
-
   bool take(const Part &part) {
+    if (!part.unread.empty()) {
+      merged.unread[part.unread].push_back(part.path);
+      return true;
+    }
     if (!isWeights(part)) {
       merged.leftOut += int64_t(part.tensors.size());
       return true;
     }
-    // {"model": {...}, "optim": {...}}, as Accelerate and torch's examples
-    // save.
-    const bool nested = std::any_of(
-        part.tensors.begin(), part.tensors.end(), [](const Tensor &tensor) {
-          return tensor.path.size() > 1 && tensor.path[0] == "model";
-        });
+    const std::vector<std::string> keys = weightKeys(part);
     for (const Tensor &tensor : part.tensors) {
-      const bool optimizer =
-          tensor.path.size() > 1 && isOptimizerKey(tensor.path[0]);
-      if (optimizer || (nested && tensor.path[0] != "model")) {
+      const std::vector<std::string> &path = tensor.path;
+      if (isOptimizers(tensor, keys) || path.size() <= keys.size() ||
+          !std::equal(keys.begin(), keys.end(), path.begin())) {
         ++merged.leftOut;
         continue;
       }
       std::string name;
-      for (size_t i = nested ? 1 : 0; i < tensor.path.size(); ++i)
-        name += (name.empty() ? "" : ".") + tensor.path[i];
+      for (size_t i = keys.size(); i < path.size(); ++i)
+        name += (name.empty() ? "" : ".") + path[i];
       if (!check(part, tensor, name))
         return false;
     }
@@ -160,13 +146,21 @@ private:
                       "save tensor.contiguous()");
     }
     auto [at, isNew] = weights.try_emplace(name, &tensor);
-    if (isNew)
+    if (isNew) {
       from[name] = part.path;
-    else
-      return refuse(what + "is in " + printablePath(from[name]) + " and in " +
-                        printablePath(part.path),
-                    "merge the folder of one model: " + inFolder(part.path));
-    return true;
+      return true;
+    }
+    if (from[name] == part.path)
+      return refuse("two tensors of " + printablePath(part.path) +
+                        " have the name '" + printable(name) + "'",
+                    "rename one of them in torch");
+    std::error_code failed;
+    return refuse(what + "is in " + printablePath(from[name]) + " and in " +
+                      printablePath(part.path),
+                  std::filesystem::is_directory(
+                      std::filesystem::path(read.folder) / part.path, failed)
+                      ? "merge the folder of one model: " + inFolder(part.path)
+                      : "give the files of each model a folder of their own");
   }
 
   void split() {

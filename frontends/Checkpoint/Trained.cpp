@@ -90,6 +90,8 @@ private:
     if (!merged)
       return false;
     trained.owner = std::move(*merged);
+    for (const auto &[what, files] : trained.owner.unread)
+      trained.leftBehind[what].files = files;
     for (const MergedPart &part : trained.owner.parts)
       for (const MergedTensor &tensor : part.tensors)
         trained.parameters[tensor.name].weight = tensor.source;

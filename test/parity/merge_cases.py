@@ -159,6 +159,60 @@ def others(context):
     return f"{len(tensors)} tensors"
 
 
+def shapes(context):
+    """Weights under the keys of training scripts, beside an optimizer."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict
+    from torch.distributed.checkpoint.stateful import Stateful
+
+    class App(Stateful):
+        """torch's recipe for torch.distributed.checkpoint."""
+
+        def state_dict(self):
+            state, optim = get_state_dict(model, optimizer)
+            return {"model": state, "optim": optim}
+
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    want = {n: t.clone() for n, t in model.state_dict().items()}
+    dcp.save({"app": App()}, checkpoint_id=context.path("app"), no_dist=True)
+    state = {"state": {0: {"exp_avg": torch.ones(4, 3)}}, "param_groups": []}
+    for name, saved in (
+            ("pairs", {"model_state_dict": want, "optimizer_state_dict": state}),
+            ("lightning", {"state_dict": want, "optimizer_states": [state]}),
+            ("module", {"module": want, "epoch": 3})):
+        os.makedirs(context.path(name))
+        torch.save(saved, context.path(name, "pytorch_model.bin"))
+    for name, left in (("app", 12), ("pairs", 1), ("lightning", 1), ("module", 0)):
+        answer = merge(context, context.path(name), context.path("of-" + name))
+        equal(loaded(context.path("of-" + name)), want)
+        check(answer["merged"]["left_out"] == left, (name, answer))
+    harness.run([context.binary("accel-opt"), "checkpoint", "convert",
+                 context.path("app"), "-o", context.path("run"), "--to",
+                 "accel-run", "--samples", "4"])
+    # FULL_STATE_DICT under the Trainer: an export beside the state.
+    os.makedirs(context.path("full"))
+    torch.save(want, context.path("full", "pytorch_model_fsdp.bin"))
+    from safetensors.torch import save_file
+    save_file({n: t.to(torch.bfloat16) for n, t in want.items()},
+              context.path("full", "model.safetensors"))
+    answer = merge(context, context.path("full"), context.path("masters"))["merged"]
+    equal(loaded(context.path("masters")), want)
+    check(list(answer["unread"].values()) == [["model.safetensors"]], answer)
+    # transformers takes safetensors before .bin files.
+    os.makedirs(context.path("both"))
+    save_file(want, context.path("both", "model.safetensors"))
+    torch.save({n: t + 1 for n, t in want.items()},
+               context.path("both", "pytorch_model.bin"))
+    answer = merge(context, context.path("both"), context.path("of-both"))["merged"]
+    equal(loaded(context.path("of-both")), want)
+    check(list(answer["unread"].values()) == [["pytorch_model.bin"]], answer)
+    return "app, model_state_dict, state_dict, module, exports"
+
+
 def dtypes(context):
     """--dtype rounds as Tensor.to does: each pattern of 16 bits, and of 32 those
     around every tie; shards cut along both dimensions."""
@@ -238,4 +292,5 @@ def memory(context):
 
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
+         ("merge-shapes", shapes),
          ("merge-dtype", dtypes), ("merge-memory", memory)]

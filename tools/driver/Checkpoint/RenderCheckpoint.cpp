@@ -103,6 +103,12 @@ std::string renderMerge(const Merged &merged, const std::string &output) {
   if (merged.leftOut)
     text += "  left out: " + counted(merged.leftOut, "tensor") +
             " that are no weights (states of an optimizer)\n";
+  for (const auto &[what, files] : merged.unread) {
+    text += "  not read: ";
+    for (const std::string &file : files)
+      text += (&file == &files.front() ? "" : ", ") + printablePath(file);
+    text += ": " + what + "\n";
+  }
   return text;
 }
 
@@ -111,11 +117,11 @@ std::string mergeJson(const std::optional<Merged> &merged,
                       const DiagnosticEngine &engine) {
   Json json = nullptr;
   if (merged) {
-    json = {{"folder", output},
-            {"tensors", merged->tensors},
-            {"bytes", merged->bytes},
-            {"left_out", merged->leftOut},
-            {"parts", Json::array()}};
+    json = {{"folder", output},         {"tensors", merged->tensors},
+            {"bytes", merged->bytes},   {"left_out", merged->leftOut},
+            {"unread", Json::object()}, {"parts", Json::array()}};
+    for (const auto &[what, files] : merged->unread)
+      json["unread"][what] = files;
     for (const MergedPart &part : merged->parts)
       json["parts"].push_back({{"file", part.name}, {"bytes", part.bytes}});
   }

@@ -1,0 +1,45 @@
+//===- WeightFiles.h - Where a checkpoint has its weights -------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// Which files of a folder are the model's, and under which keys of a file its
+// weights lie.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
+#define ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
+
+#include "frontends/Checkpoint/Checkpoint.h"
+
+#include <filesystem>
+
+namespace accel::checkpoint {
+
+/// Whether a part's tensors are weights, as its format and name say; it may
+/// hold an optimizer beside them.
+bool isWeights(const Part &part);
+
+/// Looks at the files of `folder`, which lies in the checkpoint at `root`, as
+/// transformers does: model.safetensors stands for the folder's weights, else
+/// the files of its index, else pytorch_model.bin, else those of its index.
+/// Says of other weights in it that they are not read. False, reported, where a
+/// file or tensor of the index is missing.
+bool chooseWeights(const std::filesystem::path &root,
+                   const std::filesystem::path &folder,
+                   std::vector<Part> &parts, DiagnosticEngine &diagnostics);
+
+/// The Trainer exports the model beside the state of DeepSpeed or FSDP, which
+/// has it in the dtype that is trained: says of the export that it is not read.
+void preferTrainingState(std::vector<Part> &parts);
+
+/// The keys around the weights of a part: {"model"}, {"app", "model"}, or none.
+std::vector<std::string> weightKeys(const Part &part);
+
+/// Whether a tensor of a part belongs to an optimizer that lies beside `keys`.
+bool isOptimizers(const Tensor &tensor, const std::vector<std::string> &keys);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
