@@ -8,6 +8,7 @@
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/Yaml/Yaml.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -124,6 +125,46 @@ private:
                : "";
   }
 
+  /// Whether an element is in two boxes, none of which is empty. Goes along the
+  /// axis with the most beginnings, where a box meets the fewest others.
+  static bool overlap(const std::vector<Piece> &pieces) {
+    if (pieces.size() < 2)
+      return false;
+    const size_t rank = pieces.front().offsets.size();
+    size_t axis = 0, most = 0;
+    for (size_t i = 0; i < rank; ++i) {
+      std::set<int64_t> begins;
+      for (const Piece &piece : pieces)
+        begins.insert(piece.offsets[i]);
+      if (begins.size() > most) {
+        most = begins.size();
+        axis = i;
+      }
+    }
+    std::vector<const Piece *> sorted;
+    for (const Piece &piece : pieces)
+      sorted.push_back(&piece);
+    std::sort(sorted.begin(), sorted.end(),
+              [&](const Piece *a, const Piece *b) {
+                return rank && a->offsets[axis] < b->offsets[axis];
+              });
+    auto meet = [](const Piece &a, const Piece &b, size_t i) {
+      return a.offsets[i] < b.offsets[i] + b.sizes[i] &&
+             b.offsets[i] < a.offsets[i] + a.sizes[i];
+    };
+    for (size_t a = 0; a < sorted.size(); ++a)
+      for (size_t b = a + 1; b < sorted.size(); ++b) {
+        if (rank && !meet(*sorted[a], *sorted[b], axis))
+          break;
+        bool all = true;
+        for (size_t i = 0; i < rank; ++i)
+          all &= meet(*sorted[a], *sorted[b], i);
+        if (all)
+          return true;
+      }
+    return false;
+  }
+
   bool takeTensor(const std::string &name, ValueId id, Part &part) {
     Tensor tensor;
     tensor.name = name;
@@ -151,19 +192,24 @@ private:
         if (offsets[i] > tensor.shape[i] ||
             sizes[i] > tensor.shape[i] - offsets[i])
           return fail("a shard of '" + printable(name) + "' leaves it");
+      if (!multiply(sizes, volume) ||
+          __builtin_add_overflow(stored, volume, &stored))
+        return fail("the shards of '" + printable(name) + "' overlap");
+      if (volume == 0)
+        continue; // of a rank without elements
       Piece piece;
       piece.zip = true;
       piece.offsets = offsets;
       piece.sizes = sizes;
       tensor.pieces.push_back(std::move(piece));
-      if (!multiply(sizes, volume) ||
-          __builtin_add_overflow(stored, volume, &stored))
-        return fail("the shards of '" + printable(name) + "' overlap");
     }
     if (stored != elements)
       return fail("the shards of '" + printable(name) + "' hold " +
                   std::to_string(stored) + " of its " +
                   std::to_string(elements) + " elements");
+    if (overlap(tensor.pieces))
+      return fail("the shards of '" + printable(name) +
+                  "' overlap and leave elements out");
     tensor.shards = int64_t(pickle.at(*chunks).items.size());
     part.tensors.push_back(std::move(tensor));
     return true;
@@ -242,6 +288,11 @@ private:
             transforms && !pickle.at(*transforms).items.empty();
       }
     }
+    for (const Tensor &tensor : part.tensors)
+      for (const Piece &piece : tensor.pieces)
+        if (piece.file.empty())
+          return fail("storage_data has no place for a shard of '" +
+                      printable(tensor.name) + "'");
     return true;
   }
 

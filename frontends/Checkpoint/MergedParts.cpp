@@ -134,9 +134,6 @@ private:
                         ", which safetensors cannot hold",
                     "convert it in torch");
     for (const Piece &piece : tensor.pieces) {
-      if (piece.file.empty())
-        return refuse("a shard of " + what + "has no place in a file",
-                      "save the checkpoint again");
       if (piece.transformed)
         return refuse("the shards of " + what +
                           "are compressed or otherwise transformed",

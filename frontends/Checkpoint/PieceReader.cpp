@@ -14,13 +14,21 @@ namespace accel::checkpoint {
 namespace {
 constexpr int64_t maxPickleBytes = int64_t(1) << 20; // of one shard
 constexpr size_t maxOpen = 64;                       // archives
+
+/// Eight bytes of a length, then JSON.
+bool beginsAsSafetensors(const Piece &piece) {
+  File file(piece.file, O_RDONLY);
+  char bytes[9] = {};
+  return file.good() &&
+         file.read(bytes, sizeof bytes, piece.begin) == sizeof bytes &&
+         bytes[8] == '{' && bytes[7] == 0;
+}
 } // namespace
 
 bool PieceReader::damaged(const Tensor &tensor, const Piece &piece,
-                          const std::string &message) {
+                          const std::string &message, const std::string &hint) {
   diagnostics.error("invalid-checkpoint", piece.file,
-                    "'" + printable(tensor.name) + "': " + message,
-                    "copy the file again, or save the checkpoint again");
+                    "'" + printable(tensor.name) + "': " + message, hint);
   return false;
 }
 
@@ -83,6 +91,12 @@ bool PieceReader::readZip(const Tensor &tensor, const Piece &piece,
                           int64_t bytes, const Take &take) {
   std::string error;
   torchexport::Archive *archive = open(piece, error);
+  if (!archive && beginsAsSafetensors(piece))
+    return damaged(tensor, piece,
+                   "its shard is stored as safetensors "
+                   "(serialization_format of FileSystemWriter), which is not "
+                   "read",
+                   "save with the writer's default format");
   if (!archive)
     return damaged(tensor, piece, error);
   std::string entry = piece.entry;
@@ -155,7 +169,8 @@ bool PieceReader::findTensor(torchexport::Archive &archive,
   const Piece &found = part.tensors[0].pieces.front();
   if (!found.contiguous)
     return damaged(tensor, piece,
-                   "its shard is stored with strides, not row by row");
+                   "its shard is stored with strides, not row by row",
+                   "save tensor.contiguous()");
   entry = found.entry;
   begin = found.entryBegin;
   return true;

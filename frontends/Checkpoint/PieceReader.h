@@ -44,7 +44,9 @@ private:
     return {piece.file, piece.begin, piece.length};
   }
   bool damaged(const Tensor &tensor, const Piece &piece,
-               const std::string &message);
+               const std::string &message,
+               const std::string &hint =
+                   "copy the file again, or save the checkpoint again");
   bool readFile(const Tensor &tensor, const Piece &piece, int64_t bytes,
                 const Take &take);
   bool readZip(const Tensor &tensor, const Piece &piece, int64_t bytes,

@@ -255,7 +255,7 @@ private:
                       tensor.dtype + ", which safetensors cannot hold",
                   "convert it in torch");
     for (const Piece &piece : tensor.pieces)
-      if (piece.file.empty() || piece.transformed || !piece.contiguous)
+      if (piece.transformed || !piece.contiguous)
         return fail("not-supported",
                     "'" + printable(kind) + "' of '" + printable(name) +
                         "' is compressed or stored with strides",

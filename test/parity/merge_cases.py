@@ -213,6 +213,58 @@ def shapes(context):
     return "app, model_state_dict, state_dict, module, exports"
 
 
+def places(context):
+    """A .metadata whose shards overlap or have no place, and shards that are
+    stored in another way."""
+    import pickle
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint import filesystem
+
+    def saved(name, tensor, change=None, **options):
+        folder = context.path(name)
+        dcp.save({"a": tensor}, no_dist=True,
+                 storage_writer=dcp.FileSystemWriter(folder, **options))
+        path = os.path.join(folder, ".metadata")
+        with open(path, "rb") as f:
+            metadata = pickle.load(f)
+        if change:
+            change(metadata)
+            with open(path, "wb") as f:
+                pickle.dump(metadata, f)
+
+    def refused(name, *words):
+        finding = merge(context, context.path(name), context.path("no"),
+                        expect=1)["diagnostics"][0]
+        text = finding["message"] + " | " + finding["hint"]
+        check(all(w in text for w in words), finding)
+        check(not os.path.exists(context.path("no")), "something was written")
+
+    def halves(second):
+        """Two shards of two rows, the second from a row on."""
+        def change(metadata):
+            [(index, place)] = metadata.storage_data.items()
+            chunk = type(metadata.state_dict_metadata["a"].chunks[0])
+            begins = [torch.Size([0, 0]), torch.Size([second, 0])]
+            metadata.state_dict_metadata["a"].chunks = [
+                chunk(b, torch.Size([2, 4])) for b in begins]
+            metadata.storage_data = {
+                type(index)("a", b): place for b in begins}
+        return change
+
+    whole = torch.arange(16.).reshape(4, 4)
+    saved("over", whole, halves(1))
+    refused("over", "the shards of 'a' overlap and leave elements out")
+    saved("none", whole, lambda metadata: metadata.storage_data.clear())
+    refused("none", "no place for a shard of 'a'")
+    saved("turned", whole.t())
+    refused("turned", "strides", "tensor.contiguous()")
+    saved("safetensors", whole, serialization_format=
+          filesystem.SerializationFormat.SAFETENSORS)
+    refused("safetensors", "safetensors", "default format")
+    return "each by its cause"
+
+
 def dtypes(context):
     """--dtype rounds as Tensor.to does: each pattern of 16 bits, and of 32 those
     around every tie; shards cut along both dimensions."""
@@ -293,4 +345,5 @@ def memory(context):
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
          ("merge-shapes", shapes),
+         ("merge-places", places),
          ("merge-dtype", dtypes), ("merge-memory", memory)]
