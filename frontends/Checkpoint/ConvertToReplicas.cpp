@@ -129,7 +129,7 @@ private:
     std::vector<size_t> counts;
     for (const auto &group : groups)
       counts.push_back(group.size());
-    paramGroups(out, plan, counts, trained.optimizerSteps());
+    paramGroups(out, plan, counts, trained.optimizerSteps(), trainer);
   }
 
   /// What else it says the Trainer takes from its own arguments.

@@ -96,6 +96,14 @@ private:
       merged.leftOut += int64_t(part.tensors.size());
       return true;
     }
+    const std::string file =
+        std::filesystem::path(part.path).filename().string();
+    if (file.starts_with("adapter_model."))
+      return refuse(printablePath(part.path) +
+                        " holds an adapter, without the model's weights",
+                    "PeftModel.from_pretrained loads it as it is; convert "
+                    "takes model.safetensors with PeftModel.state_dict() in "
+                    "its place");
     const std::vector<std::string> keys = weightKeys(part);
     for (const Tensor &tensor : part.tensors) {
       const std::vector<std::string> &path = tensor.path;

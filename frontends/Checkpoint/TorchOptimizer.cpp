@@ -84,13 +84,13 @@ void groupOptions(
 }
 
 void paramGroups(PickleWriter &out, const plan::Plan &plan,
-                 const std::vector<size_t> &counts, int64_t steps) {
+                 const std::vector<size_t> &counts, int64_t steps, bool empty) {
   out.text("param_groups");
   out.emptyList();
   out.mark();
   int64_t number = 0;
   for (size_t g = 0; g < counts.size(); ++g) {
-    if (counts[g] == 0)
+    if (counts[g] == 0 && !empty)
       continue;
     out.emptyDict();
     out.mark();

@@ -37,9 +37,11 @@ void groupOptions(
 
 /// Writes "param_groups" and the list of an optimizer's groups, with their
 /// options. Of each there are as many parameters as `counts` says, numbered on
-/// over the groups; one without any is left out.
+/// over the groups; one without any is left out unless `empty`: the Trainer has
+/// a group without decay whatever is trained.
 void paramGroups(PickleWriter &out, const plan::Plan &plan,
-                 const std::vector<size_t> &counts, int64_t steps);
+                 const std::vector<size_t> &counts, int64_t steps,
+                 bool empty = false);
 
 /// Writes keys and values of LambdaLR's state, which all schedules of
 /// transformers are, after `steps` steps of the optimizer; `stepped` is how

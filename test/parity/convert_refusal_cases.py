@@ -195,6 +195,39 @@ def gathered(context):
     return f"{len(named)} parameters"
 
 
+def adapter_to_trainer(context):
+    """The Trainer makes a group without decay where an adapter has nothing for
+    it, and loads the groups that are written."""
+    import torch
+    made = jobs.make_job(context.path(), jobs.MODELS["gqa"], kind="single", ranks=1,
+                         steps=2, checkpoint_every=2, groups=GROUPS)
+    made["adapter"] = {"r": 2, "lora_alpha": 4, "lora_dropout": 0.0,
+                       "target_modules": ["q_proj", "v_proj"]}
+    jobs.write_job(context.path(), made)
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    harness.execute(context, plan, 1, context.path("run.jsonl"))
+    convert(context, context.path("out", "step-00000002"), context.path("trainer"),
+            "trainer", "--plan", plan)
+    saved = torch.load(context.path("trainer", "optimizer.pt"), weights_only=True)
+    with open(plan, encoding="utf-8") as f:
+        shapes = [p["shape"] for p in json.load(f)["parameters"]
+                  if p.get("trainable", True)]
+    # As Trainer.create_optimizer groups them.
+    optimizer = torch.optim.AdamW([
+        {"params": [torch.nn.Parameter(torch.zeros(s)) for s in shapes],
+         "weight_decay": 0.1}, {"params": [], "weight_decay": 0.0}])
+    optimizer.load_state_dict(saved)
+    sizes = [len(group["params"]) for group in saved["param_groups"]]
+    # What PEFT saves has no weights of the model.
+    answer = json.loads(harness.run(
+        [context.binary("accel-opt"), "checkpoint", "merge",
+         context.path("out", "model"), "-o", context.path("no"), "--format", "json"],
+        expect=4))
+    check("holds an adapter" in answer["diagnostics"][0]["message"], answer)
+    return f"groups of {sizes[0]} and {sizes[1]}"
+
+
 CASES = [
     ("convert-refuses-optimizers", optimizers),
     ("convert-refuses-frozen", frozen),
@@ -203,4 +236,5 @@ CASES = [
     ("convert-fp16", half),
     ("convert-skipped-steps", skipped),
     ("convert-ranks-to-trainer", gathered),
+    ("convert-adapter-to-trainer", adapter_to_trainer),
 ]
