@@ -6,6 +6,8 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H
 #define ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H
 
+#include "frontends/Checkpoint/Interrupts.h"
+
 #include <cerrno>
 #include <cstdint>
 #include <fcntl.h>
@@ -32,6 +34,8 @@ public:
 
   bool write(std::string_view bytes, int64_t at) {
     while (!bytes.empty()) {
+      if (interrupted)
+        return errno = EINTR, false;
       const ssize_t n = ::pwrite(fd, bytes.data(), bytes.size(), at);
       if (n < 0 && errno == EINTR)
         continue;
@@ -44,6 +48,8 @@ public:
   }
   /// Bytes read; fewer than asked for at the end of the file, -1: failed.
   ssize_t read(char *into, size_t bytes, int64_t at) {
+    if (interrupted)
+      return errno = EINTR, -1;
     ssize_t n;
     do
       n = ::pread(fd, into, bytes, at);

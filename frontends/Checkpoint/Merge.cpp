@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <map>
+#include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
 
@@ -38,18 +39,13 @@ public:
     // A trailing slash is no name.
     if (!this->output.has_filename())
       this->output = this->output.parent_path();
-    unfinished = this->output;
-    unfinished += ".unfinished-" + std::to_string(::getpid());
   }
 
   bool run() {
+    if (!checkOutput())
+      return false;
+    const Interrupts interrupts;
     std::error_code failed;
-    const bool there = fs::exists(output, failed);
-    if (there &&
-        !(fs::is_directory(output, failed) && fs::is_empty(output, failed)))
-      return fail("output-exists", output.string(),
-                  "the folder for the weights is there and not empty",
-                  "name another one, or remove it");
     fs::create_directories(unfinished, failed);
     if (failed)
       return fail("write-failed", unfinished.string(), failed.message());
@@ -68,6 +64,39 @@ public:
   }
 
 private:
+  /// The folder is renamed to `output` at the end, which may be an empty folder
+  /// or a link to one.
+  bool checkOutput() {
+    std::error_code failed;
+    const bool link = fs::is_symlink(output, failed);
+    if (fs::exists(output, failed)) {
+      if (!fs::is_directory(output, failed) || !fs::is_empty(output, failed))
+        return fail("output-exists", output.string(),
+                    "the folder for the weights is there and not empty",
+                    "name another one, or remove it");
+      if (fs::equivalent(output, fs::current_path(failed), failed))
+        return fail("output-exists", output.string(),
+                    "is the current folder, which cannot be replaced",
+                    "name a folder in it");
+      if (link)
+        output = fs::canonical(output, failed);
+      struct stat own, parent;
+      if (::stat(output.c_str(), &own) == 0 &&
+          ::stat((output / "..").c_str(), &parent) == 0 &&
+          own.st_dev != parent.st_dev)
+        return fail("output-exists", output.string(),
+                    "is where a file system is mounted, which cannot be "
+                    "replaced",
+                    "name a folder in it");
+    } else if (link) {
+      return fail("output-exists", output.string(), "is a link to nothing",
+                  "name the folder itself");
+    }
+    unfinished = output;
+    unfinished += ".unfinished-" + std::to_string(::getpid());
+    return true;
+  }
+
   bool fail(const std::string &code, const std::string &path,
             const std::string &message, const std::string &hint = "") {
     diagnostics.error(code, path, message, hint);

@@ -105,6 +105,9 @@ private:
                     "takes model.safetensors with PeftModel.state_dict() in "
                     "its place");
     const std::vector<std::string> keys = weightKeys(part);
+    std::string prefix; // of names, which count the items of lists too
+    for (const std::string &key : keys)
+      prefix += key + ".";
     for (const Tensor &tensor : part.tensors) {
       const std::vector<std::string> &path = tensor.path;
       if (isOptimizers(tensor, keys) || path.size() <= keys.size() ||
@@ -112,10 +115,9 @@ private:
         ++merged.leftOut;
         continue;
       }
-      std::string name;
-      for (size_t i = keys.size(); i < path.size(); ++i)
-        name += (name.empty() ? "" : ".") + path[i];
-      if (!check(part, tensor, name))
+      const bool named = tensor.name.starts_with(prefix);
+      if (!check(part, tensor,
+                 named ? tensor.name.substr(prefix.size()) : path.back()))
         return false;
     }
     return true;
@@ -137,6 +139,14 @@ private:
 
   bool check(const Part &part, const Tensor &tensor, const std::string &name) {
     const std::string what = "'" + printable(name) + "' ";
+    if (name.empty())
+      return refuse(printablePath(part.path) +
+                        " holds one tensor, which has no name",
+                    "save a dictionary of tensors");
+    if (name == "__metadata__")
+      return refuse(what + "is a tensor's name in " + printablePath(part.path) +
+                        ", which safetensors keeps for itself",
+                    "rename it in torch");
     if (storedDtypeOf(tensor.dtype).empty())
       return refuse(what + "is " + tensor.dtype +
                         ", which safetensors cannot hold",

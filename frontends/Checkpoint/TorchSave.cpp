@@ -55,7 +55,9 @@ public:
     const bool isList =
         value.kind == Pickle::Kind::List || value.kind == Pickle::Kind::Tuple;
     for (size_t i = 0; isList && i < value.items.size(); ++i)
-      if (!visit(value.items[i], name + "." + std::to_string(i), depth + 1))
+      if (!visit(value.items[i],
+                 (name.empty() ? "" : name + ".") + std::to_string(i),
+                 depth + 1))
         return false;
     part.objects += !isList && entries.empty();
     return true;

@@ -3,7 +3,10 @@ equal tensors, bounded host memory, and nothing half-written."""
 import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import harness
 from harness import check
@@ -210,6 +213,22 @@ def shapes(context):
     answer = merge(context, context.path("both"), context.path("of-both"))["merged"]
     equal(loaded(context.path("of-both")), want)
     check(list(answer["unread"].values()) == [["pytorch_model.bin"]], answer)
+    # Names count the items of lists; some cannot be written.
+    os.makedirs(context.path("names"))
+    for saved, code, words in (
+            ({"layers": [want["0.weight"], want["1.weight"]]}, None, ""),
+            ({"__metadata__": want["0.weight"]}, "not-supported", "keeps for itself"),
+            (want["0.weight"], "not-supported", "has no name")):
+        torch.save(saved, context.path("names", "pytorch_model.bin"))
+        answer = merge(context, context.path("names"), context.path("named"),
+                       expect=4 if code else 0)
+        if code:
+            finding = answer["diagnostics"][0]
+            check(finding["code"] == code and words in finding["message"], finding)
+            continue
+        equal(loaded(context.path("named")),
+              {"layers.0": want["0.weight"], "layers.1": want["1.weight"]})
+        shutil.rmtree(context.path("named"))
     return "app, model_state_dict, state_dict, module, exports"
 
 
@@ -322,6 +341,10 @@ def dtypes(context):
     return f"{compared} values as Tensor.to rounds them"
 
 
+def unfinished(context):
+    return [n for n in os.listdir(context.work) if n.startswith("merged")]
+
+
 def memory(context):
     """Host memory does not grow with the model."""
     import torch
@@ -337,8 +360,21 @@ def memory(context):
          context.binary("accel-opt"), "checkpoint", "merge",
          context.path("large"), "-o", context.path("merged")]))
     check(peak < 80_000, f"{peak} kB for 400 MB")
-    for name in ("large", "merged"):
-        shutil.rmtree(context.path(name))
+    shutil.rmtree(context.path("merged"))
+    # A signal in between, or a limit of files, leaves nothing.
+    command = [context.binary("accel-opt"), "checkpoint", "merge",
+               context.path("large"), "-o", context.path("merged")]
+    for stop in (signal.SIGTERM, signal.SIGHUP):
+        running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while running.poll() is None and not unfinished(context):
+            time.sleep(1e-3)
+        running.send_signal(stop)
+        check(running.wait(60) == -stop and not unfinished(context), running)
+    done = subprocess.run(["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", *command],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode == 1 and "File too large" in done.stderr
+          and not unfinished(context), (done.returncode, done.stderr))
+    shutil.rmtree(context.path("large"))
     return f"{peak / 1024:.0f} MiB of host memory for 381 MiB"
 
 
