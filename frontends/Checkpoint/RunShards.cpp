@@ -65,8 +65,13 @@ private:
       shards.step = json->at("step").get<int64_t>();
       shards.optimizerSteps =
           int64_t(json->at("optimizer_steps").get<double>());
-      shards.samples = json->at("micro_batches").get<int64_t>() *
-                       json->at("micro_batch_size").get<int64_t>();
+      if (const auto count = json->at("micro_batches").get<int64_t>(),
+          size = json->at("micro_batch_size").get<int64_t>();
+          count < 0 || size < 1 ||
+          __builtin_mul_overflow(count, size, &shards.samples))
+        return fail(path, std::to_string(count) + " micro-batches of " +
+                              std::to_string(size) +
+                              " samples are not what a run has read");
       shards.scale = {json->at("scaler").at("scale").get<double>(),
                       json->at("scaler").at("good_steps").get<int64_t>()};
       for (const ordered_json &file : json->at("files")) {

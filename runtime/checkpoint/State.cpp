@@ -48,8 +48,10 @@ struct Reader {
     const ordered_json &value = object.at(key);
     if (!value.is_number_integer() || value < least || value > maxCount)
       fail(std::string("'") + key + "' is " + value.dump() +
-           ", and no run has written that: expected an integer of at least " +
-           std::to_string(least));
+           ", and no run has written that: expected an integer of at " +
+           (value.is_number_integer() && value > maxCount
+                ? "most " + std::to_string(maxCount)
+                : "least " + std::to_string(least)));
     return value.get<int64_t>();
   }
   double number(const ordered_json &object, const char *key, double least,
