@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Files.h"
 #include "runtime/checkpoint/Initialize.h"
 #include "runtime/checkpoint/Merge.h"
+#include "runtime/checkpoint/NotFinite.h"
 #include "runtime/checkpoint/Weights.h"
 #include "runtime/collectives/Progress.h"
 #include "runtime/collectives/StopSignal.h"
@@ -66,6 +67,7 @@ void Trainer::start() {
   if (!from.empty()) {
     TrainState state = loadCheckpoint(executor, from, buffers);
     firstStep = state.step;
+    lastSaved = state.step;
     firstMicroBatch = state.microBatch;
     if (groups.rank() == 0)
       for (const std::string &difference :
@@ -147,7 +149,7 @@ void Trainer::queueStep(int64_t step) {
   record.step = step + 1;
   flight.isLine = endsLine(step + 1);
   flight.isSaved = saves(step + 1);
-  Progress::get().setStep(step);
+  Progress::get().setStep(step + 1); // as the log counts
   flight.before = Usage::now();
   flight.begin = hostSeconds();
   const std::vector<double> rates = ratesAfter(executor.optimizerSteps());
@@ -260,6 +262,9 @@ std::optional<StepRecord> Trainer::finishStep() {
   lastEnd = end;
   lastUsage = after;
   checkFinite(record, result.loss, agrees);
+  // A search waits for each operator: one more look does not count.
+  if (options.debugNan && !record.skipped)
+    checkWeights(record.step);
   if (writer && writer->pending() && !othersWrite) {
     Progress::get().enter("the checkpoint");
     writer->advance();
@@ -303,12 +308,46 @@ void Trainer::checkFinite(const StepRecord &record, double ownLoss,
     what = "the norm of the gradients is " + std::to_string(*record.gradNorm);
   if (what.empty())
     return;
-  if (const std::string *first = executor.notFinite(); first && !first->empty())
-    std::fprintf(stderr, "accel-run: rank %d: note: first at %s\n",
-                 groups.rank(), first->c_str());
+  sayFirstNotFinite();
   throw AgreedError(
       what + stops +
       (executor.notFinite() ? "" : ", --debug-nan names the operator"));
+}
+
+void Trainer::sayFirstNotFinite() {
+  if (const std::string *first = executor.notFinite(); first && !first->empty())
+    std::fprintf(stderr, "accel-run: rank %d: note: first at %s\n",
+                 groups.rank(), first->c_str());
+}
+
+void Trainer::checkWeights(int64_t done) {
+  if (soundStep == done)
+    return;
+  at::AutoDispatchBelowADInplaceOrView below;
+  at::NoGradGuard noGrad;
+  const NotFinite own = findNotFinite(executor);
+  const std::vector<double> all = groups.gather(
+      {static_cast<double>(own.parameter), own.ofState ? 1.0 : 0.0});
+  for (size_t rank = 0; 2 * rank < all.size(); ++rank) {
+    const auto parameter = static_cast<int64_t>(all[2 * rank]);
+    if (parameter < 0)
+      continue;
+    if (own.parameter >= 0)
+      sayFirstNotFinite();
+    throw AgreedError(
+        input.plan.parameters[parameter].fqn +
+        (all[2 * rank + 1] > 0 ? ": an optimizer state" : ": the weight") +
+        " has values that are not finite" +
+        (groups.size() > 1 ? " on rank " + std::to_string(rank) : "") +
+        " after step " + std::to_string(done) +
+        ": training stops, and nothing is saved " +
+        (lastSaved ? "after the last checkpoint, that of step " +
+                         std::to_string(*lastSaved)
+                   : std::string("(there is no earlier checkpoint)")) +
+        "; on_nan: skip in job.yaml leaves steps with such gradients out" +
+        (executor.notFinite() ? "" : ", --debug-nan names the operator"));
+  }
+  soundStep = done;
 }
 
 EvalRecord Trainer::evaluate(int64_t done) {
@@ -332,6 +371,8 @@ void Trainer::save(int64_t done, bool behind) {
   if (writer && writer->pending())
     completeSave();
   Progress::get().enter("the checkpoint");
+  checkWeights(done);
+  lastSaved = done;
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   TrainState state;
@@ -363,12 +404,14 @@ void Trainer::finish() {
     completeSave();
   Progress::get().enter("the model's folder");
   if (!input.outDir.empty()) {
+    const int64_t done = std::max(firstStep, lastStep);
+    checkWeights(done);
     at::AutoDispatchBelowADInplaceOrView below;
     at::NoGradGuard noGrad;
     writeModelFolder(executor, buffers,
                      (std::filesystem::path(input.outDir) / "model").string(),
                      input.modelSource(), options.shardLimitBytes,
-                     modelMark(std::max(firstStep, lastStep)));
+                     modelMark(done));
   }
   auto after = [&](std::vector<double> &values) {
     if (values.size() > warmSteps)

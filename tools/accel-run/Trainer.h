@@ -78,6 +78,12 @@ private:
   /// Throws where training cannot go on from what the step has computed;
   /// `agreed`: of numbers that all ranks have.
   void checkFinite(const StepRecord &record, double ownLoss, bool agreed);
+  /// Throws where weights or states have values that are not finite, before
+  /// they are saved as those after step `done`. Collective.
+  void checkWeights(int64_t done);
+  /// Of a search: on a rank that has found where the step's first number that
+  /// is not finite comes from.
+  void sayFirstNotFinite();
   /// The text of the mark in a model folder.
   std::string modelMark(int64_t done) const;
   void finish();
@@ -98,7 +104,9 @@ private:
   std::unique_ptr<Log> log; // rank 0
   int64_t firstStep = 0, lastStep = 0;
   int64_t firstMicroBatch = 0;
-  int stopSignal = 0; // that a rank was sent; known to all
+  std::optional<int64_t> lastSaved; // step of the last checkpoint
+  int64_t soundStep = -1; // after which the weights are known to be finite
+  int stopSignal = 0;     // that a rank was sent; known to all
   Measured measured;
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
   InstructionTimes profile;
