@@ -6,6 +6,7 @@
 #include "runtime/checkpoint/RunFolder.h"
 
 #include "runtime/checkpoint/Files.h"
+#include "runtime/checkpoint/State.h"
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -40,7 +42,8 @@ bool isStep(const std::string &name) {
 /// A JSON object from a file; null if there is none.
 nlohmann::json readObject(const fs::path &path) {
   std::error_code code;
-  if (!fs::is_regular_file(path, code) || fs::file_size(path, code) > 1 << 20)
+  if (!fs::is_regular_file(path, code) ||
+      fs::file_size(path, code) > maxStateBytes)
     return nullptr;
   std::ifstream input(path);
   auto json = nlohmann::json::parse(input, nullptr, false);
@@ -108,33 +111,42 @@ Start newestIn(const std::string &dir,
   const fs::path origin = fs::path(dir) / from; // absolute: `from` itself
   if (!from.empty() && fs::exists(origin / "state.json", code))
     return {run, origin.lexically_normal().string(), ""};
+  std::vector<StoredCheckpoint> sound;
+  for (const StoredCheckpoint &checkpoint : all)
+    if (!checkpoint.damaged)
+      sound.push_back(checkpoint);
   throw FileError(
       dir + ": the run that was here last (" + run + ") has no checkpoint" +
       (from.empty() ? std::string()
                     : ", and what it began from (" + from + ") is gone") +
-      (all.empty() ? "; start anew in another folder with --out DIR"
-                   : "; name one of " + nameOf(all.front()) + " to " +
-                         nameOf(all.back()) + " with --resume PATH"));
+      (!sound.empty() ? "; name one of " + nameOf(sound.front()) + " to " +
+                            nameOf(sound.back()) + " with --resume PATH"
+       : all.empty()  ? "; start anew in another folder with --out DIR"
+                      : ": " + nameOf(all.back()) +
+                            " is damaged; start anew in another folder with "
+                            "--out DIR"));
 }
 
 /// Names of checkpoints below `dir` that come after the one a run continues
-/// from, and whose writing did not end.
-std::string incompleteAfter(const std::string &dir, const std::string &from) {
+/// from, and are not complete, or are damaged so that nothing in them says
+/// whose they are.
+std::string passedOver(const std::string &dir, const std::string &from) {
   const std::string last = fs::path(from).filename().string();
   std::string text;
   std::error_code code;
-  std::vector<std::string> names;
+  std::map<std::string, std::string> why; // by name
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     const std::string name = entry.path().filename().string();
-    if (isStep(name) && (from.empty() || name > last) &&
-        !fs::exists(entry.path() / checkpointMark.file, code))
-      names.push_back(name);
+    if (!isStep(name) || (!from.empty() && name <= last))
+      continue;
+    if (!fs::exists(entry.path() / checkpointMark.file, code))
+      why[name] =
+          std::string("is not complete (no ") + checkpointMark.file + ")";
+    else if (runOf(entry.path().string()).run.empty())
+      why[name] = "is damaged, and nothing in it says of which run it is";
   }
-  std::sort(names.begin(), names.end());
-  for (const std::string &name : names)
-    text += (text.empty() ? "" : "\n") + name +
-            " is passed over: it is not complete (no " + checkpointMark.file +
-            ")";
+  for (const auto &[name, reason] : why)
+    text += (text.empty() ? "" : "\n") + name + " is passed over: it " + reason;
   return text;
 }
 
@@ -259,10 +271,12 @@ std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir) {
     if (!isStep(name))
       continue;
     const fs::path state = entry.path() / "state.json";
-    if (fs::exists(state, code))
-      found.push_back({entry.path().string(),
-                       std::stoll(name.substr(std::strlen(prefix))),
-                       textOf(readObject(state), "run")});
+    if (!fs::exists(state, code))
+      continue;
+    const CheckpointRun of = runOf(entry.path().string());
+    found.push_back({entry.path().string(),
+                     std::stoll(name.substr(std::strlen(prefix))), of.run,
+                     of.damaged});
   }
   std::sort(found.begin(), found.end(),
             [](const StoredCheckpoint &a, const StoredCheckpoint &b) {
@@ -285,17 +299,17 @@ Start chooseStart(const std::string &dir, const std::string &resume) {
       throw FileError("--resume auto looks in the job's checkpoint folder, and "
                       "this job has none; give --out");
     Start start = newestIn(dir, here);
-    start.note = incompleteAfter(dir, start.checkpoint);
+    start.note = passedOver(dir, start.checkpoint);
     return start;
   }
   Start start;
   std::error_code code;
   if (fs::exists(fs::path(resume) / "state.json", code)) {
     start.checkpoint = resume;
-    start.run = textOf(readObject(fs::path(resume) / "state.json"), "run");
+    start.run = runOf(resume).run;
   } else {
     start = newestIn(resume, checkpointsIn(resume));
-    start.note = incompleteAfter(resume, start.checkpoint);
+    start.note = passedOver(resume, start.checkpoint);
   }
   if (start.checkpoint.empty())
     refuseResume(resume);

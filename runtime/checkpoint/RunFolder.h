@@ -26,10 +26,11 @@ namespace accel::run {
 struct StoredCheckpoint {
   std::string path;
   int64_t step = 0;
-  std::string run; // empty: its state.json names none
+  std::string run;      // empty: nothing in it names one
+  bool damaged = false; // its state.json is not what the run has written
 };
 
-/// Complete checkpoints below `dir`, by step.
+/// Complete checkpoints below `dir`, by step, damaged ones among them.
 std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir);
 
 /// The folder of the checkpoint of `step` in a job's folder.

@@ -109,7 +109,7 @@ std::vector<ShardFile> gatherFiles(Groups &groups, const ShardFile &own) {
 void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
   std::vector<StoredCheckpoint> own;
   for (StoredCheckpoint &checkpoint : checkpointsIn(dir))
-    if (checkpoint.run == run)
+    if (checkpoint.run == run && !checkpoint.damaged)
       own.push_back(std::move(checkpoint));
   for (size_t i = 0; i + keep < own.size(); ++i)
     discard(own[i].path);

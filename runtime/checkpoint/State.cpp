@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/Files.h"
 #include "runtime/checkpoint/RunFolder.h"
+#include "runtime/checkpoint/Safetensors.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -25,7 +26,6 @@ namespace {
 
 constexpr const char *stateFile = "state.json";
 constexpr int format = 2;
-constexpr int64_t maxStateBytes = int64_t(256) << 20;
 /// Counts above this are not of a run: a step a microsecond for 35 years.
 constexpr int64_t maxCount = int64_t(1) << 50;
 
@@ -79,7 +79,74 @@ std::vector<ShardFile> readFiles(const Reader &read) {
   return files;
 }
 
+/// What to do without the checkpoint in `folder`.
+std::string otherOf(const std::string &folder) {
+  fs::path own = fs::path(folder).lexically_normal();
+  if (!own.has_filename()) // a slash at the end
+    own = own.parent_path();
+  const StoredCheckpoint *before = nullptr;
+  const std::vector<StoredCheckpoint> all =
+      checkpointsIn(own.parent_path().string());
+  for (const StoredCheckpoint &checkpoint : all) {
+    if (fs::path(checkpoint.path).filename() == own.filename())
+      return before ? "continue from the checkpoint before it: --resume " +
+                          before->path
+                    : "it is the run's oldest here: continue from a copy of it";
+    if (!checkpoint.damaged)
+      before = &checkpoint;
+  }
+  return "continue from another checkpoint";
+}
+
+/// state.json in `folder`, as its run has written it, without its hash. Throws
+/// FileError.
+ordered_json readWritten(const std::string &folder) {
+  const std::string path = (fs::path(folder) / stateFile).string();
+  File file(path, File::Mode::Read);
+  if (file.size() > maxStateBytes)
+    throw FileError(path + ": is too large to be a state.json");
+  std::string text(file.size(), '\0');
+  file.readAt(0, text.data(), text.size());
+  ordered_json json = ordered_json::parse(text, nullptr, false);
+  if (!json.is_object())
+    throw FileError(path + ": is damaged: it is not the JSON that was written");
+  if (json.value("format", ordered_json()) != format)
+    throw FileError(path + ": is of another format than " +
+                    std::to_string(format) + ", which this accel-run reads");
+  const ordered_json sha256 = json.value("sha256", ordered_json());
+  json.erase("sha256");
+  if (sha256 !=
+      hashOf(json.dump(-1, ' ', false, ordered_json::error_handler_t::replace)))
+    throw FileError(path +
+                    ": is not what the run has written: its hash differs");
+  return json;
+}
+
 } // namespace
+
+CheckpointRun runOf(const std::string &folder) {
+  try {
+    return {readWritten(folder).at("run").get<std::string>(), false};
+  } catch (const std::exception &) {
+    // It is said where the checkpoint is read.
+  }
+  std::error_code code;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, code)) {
+    if (entry.path().extension() != ".safetensors")
+      continue;
+    try {
+      const File file(entry.path().string(), File::Mode::Read);
+      const SafetensorsHeader header = readHeader(file);
+      if (const auto run = header.metadata.find("run");
+          run != header.metadata.end())
+        return {run->second, true};
+    } catch (const FileError &) {
+      // Another shard may say it.
+    }
+  }
+  return {"", true};
+}
 
 void writeState(const std::string &folder, const plan::Plan &plan,
                 const TrainState &state, const std::vector<ShardFile> &files) {
@@ -110,21 +177,14 @@ void writeState(const std::string &folder, const plan::Plan &plan,
 TrainState readState(const std::string &folder, const plan::Plan &plan,
                      std::vector<ShardFile> &files) {
   const std::string path = (fs::path(folder) / stateFile).string();
-  File file(path, File::Mode::Read);
-  if (file.size() > maxStateBytes)
-    throw FileError(path + ": is too large to be a state.json");
-  std::string text(file.size(), '\0');
-  file.readAt(0, text.data(), text.size());
   try {
-    ordered_json json = ordered_json::parse(text);
+    ordered_json json;
+    try {
+      json = readWritten(folder);
+    } catch (const FileError &error) {
+      throw FileError(std::string(error.what()) + "; " + otherOf(folder));
+    }
     const Reader read{json, path};
-    if (!json.is_object() || json.at("format") != format)
-      read.fail("is of another format than " + std::to_string(format) +
-                ", which this accel-run reads");
-    const std::string sha256 = json.at("sha256").get<std::string>();
-    json.erase("sha256");
-    if (hashOf(json.dump()) != sha256)
-      read.fail("is not what the run has written: its hash differs");
     TrainState state;
     state.run = json.at("run").get<std::string>();
     state.step = read.count(json, "step", 0);
@@ -163,24 +223,6 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
   } catch (const nlohmann::json::exception &error) {
     throw FileError(path + ": cannot be read: " + error.what());
   }
-}
-
-/// What to do without the checkpoint in `folder`.
-static std::string otherOf(const std::string &folder) {
-  fs::path own = fs::path(folder).lexically_normal();
-  if (!own.has_filename()) // a slash at the end
-    own = own.parent_path();
-  const StoredCheckpoint *before = nullptr;
-  const std::vector<StoredCheckpoint> all =
-      checkpointsIn(own.parent_path().string());
-  for (const StoredCheckpoint &checkpoint : all) {
-    if (fs::path(checkpoint.path).filename() == own.filename())
-      return before ? "continue from the checkpoint before it: --resume " +
-                          before->path
-                    : "it is the run's oldest here: continue from a copy of it";
-    before = &checkpoint;
-  }
-  return "continue from another checkpoint";
 }
 
 void verifyShard(const std::string &folder, const ShardFile &shard) {

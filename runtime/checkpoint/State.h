@@ -35,6 +35,17 @@ void writeState(const std::string &folder, const plan::Plan &plan,
 TrainState readState(const std::string &folder, const plan::Plan &plan,
                      std::vector<ShardFile> &files);
 
+/// A state.json is no larger: one of thousands of data files has a few MiB.
+constexpr int64_t maxStateBytes = int64_t(256) << 20;
+
+/// Whose a checkpoint is.
+struct CheckpointRun {
+  std::string run;      // empty: nothing in the folder says it
+  bool damaged = false; // state.json is not what the run has written
+};
+/// By state.json or, where that is damaged, by the shards.
+CheckpointRun runOf(const std::string &folder);
+
 /// Throws FileError unless the file is what `file` says.
 void verifyShard(const std::string &folder, const ShardFile &file);
 

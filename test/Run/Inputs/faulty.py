@@ -4,6 +4,7 @@
   zero FILE        a page of zeros there
   state KEY VALUE  a number of state.json is another one, its hash fits
   text KEY VALUE   the same, and the hash does not fit
+  grow             state.json has 2 MiB more, its hash fits
 """
 import hashlib
 import json
@@ -23,12 +24,15 @@ if how in ("flip", "zero"):
 path = os.path.join(folder, "state.json")
 with open(path, encoding="utf-8") as f:
     state = json.load(f)
-keys = rest[0].split(".")
-inner = state
-for key in keys[:-1]:
-    inner = inner[key]
-inner[keys[-1]] = json.loads(rest[1])
-if how == "state":
+if how == "grow":
+    state["more"] = "x" * (2 << 20)
+else:
+    keys = rest[0].split(".")
+    inner = state
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = json.loads(rest[1])
+if how in ("state", "grow"):
     del state["sha256"]
     compact = json.dumps(state, separators=(",", ":"), ensure_ascii=False)
     state["sha256"] = hashlib.sha256(compact.encode()).hexdigest()
