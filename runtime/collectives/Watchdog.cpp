@@ -136,10 +136,12 @@ void Watchdog::watch() {
         store = rendezvous.connectAgain();
       std::string text;
       if (getKey(*store, failedKey, text)) {
-        const std::string self = rankName(environment.rank) + ":";
-        if (text.compare(0, self.size(), self) == 0)
-          continue; // this rank's own report: its main thread ends it
-        end(text);
+        const std::string self = rankName(environment.rank) + ": ";
+        if (text.compare(0, self.size(), self) != 0)
+          end(text);
+        if (reported)
+          continue;                    // its main thread ends it
+        end(text.substr(self.size())); // what another rank has found
       }
       addToKey(*store, own, 1);
       if (text = findHung(*store, Progress::get().place()); !text.empty()) {
@@ -177,6 +179,7 @@ void Watchdog::watch() {
 }
 
 void Watchdog::report(const std::string &reason) {
+  reported = true;
   try {
     auto store = rendezvous.connectAgain();
     std::string text;

@@ -63,6 +63,7 @@ private:
   bool stoppingGuard = false; // of `guarding`
   std::chrono::seconds silence;
   std::atomic<uint64_t> answers{0};
+  std::atomic<bool> reported{false}; // why this rank fails
   std::thread guarding, watching;
 };
 
