@@ -9,6 +9,7 @@
 
 #include "runtime/collectives/StopSignal.h"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <iterator>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -50,12 +52,19 @@ int listenLocally(int &port) {
   return fd;
 }
 
-/// How often the launcher was signalled, and by what first.
-volatile std::sig_atomic_t interrupts = 0, interrupted = 0;
+constexpr size_t numSignals = std::size(stopSignals);
+/// How often the launcher got each of the stop signals.
+volatile std::sig_atomic_t received[numSignals] = {};
 void interrupt(int signal) {
-  if (!interrupted)
-    interrupted = signal;
-  interrupts = interrupts + 1;
+  for (size_t i = 0; i < numSignals; ++i)
+    if (stopSignals[i] == signal)
+      received[i] = received[i] + 1;
+}
+bool hasReceived(int signal) {
+  for (size_t i = 0; i < numSignals; ++i)
+    if (stopSignals[i] == signal)
+      return received[i] > 0;
+  return false;
 }
 
 /// While it lives, stop signals wait.
@@ -68,8 +77,7 @@ public:
       sigaddset(&set, signal);
     sigprocmask(SIG_BLOCK, &set, &before);
   }
-  ~SignalsBlocked() { restore(); }
-  void restore() const { sigprocmask(SIG_SETMASK, &before, nullptr); }
+  ~SignalsBlocked() { sigprocmask(SIG_SETMASK, &before, nullptr); }
 
 private:
   sigset_t before;
@@ -82,11 +90,11 @@ void setNumber(const char *name, long value) {
 [[noreturn]] void becomeRank(const std::string &program,
                              const std::vector<std::string> &arguments,
                              int rank, int count, int port, int socket,
-                             pid_t parent, const SignalsBlocked &blocked) {
-  // The launcher's handler would swallow what comes before the exec.
+                             pid_t parent) {
+  // Stop signals stay blocked until the rank has its handlers: they would be
+  // lost, or end it without a word, while its libraries are loaded.
   for (int signal : stopSignals)
     std::signal(signal, SIG_DFL);
-  blocked.restore();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent)
     _exit(1);
@@ -141,8 +149,7 @@ int runLocally(const std::string &program,
     for (int rank = 0; rank < count; ++rank) {
       ranks[rank] = fork();
       if (ranks[rank] == 0)
-        becomeRank(program, arguments, rank, count, port, socket, self,
-                   blocked);
+        becomeRank(program, arguments, rank, count, port, socket, self);
       if (ranks[rank] < 0) {
         std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
                      std::strerror(errno));
@@ -155,7 +162,7 @@ int runLocally(const std::string &program,
 
   Clock::time_point failedAt = Clock::now();
   bool killed = false, silent = failed != 0;
-  int forwarded = 0;    // interrupts that the ranks know of
+  std::sig_atomic_t forwarded[numSignals] = {}; // that the ranks know of
   bool stopped = false; // a rank has ended as it was asked to
   for (;;) {
     int left = 0;
@@ -164,11 +171,12 @@ int runLocally(const std::string &program,
     if (left == 0)
       break;
     // Ranks write a checkpoint at the first one, however long that takes, and
-    // end at once at a later one.
-    if (interrupts > forwarded) {
-      forwarded = interrupts;
-      signalAll(ranks, interrupted);
-    }
+    // end at once at a second SIGTERM or SIGINT.
+    for (size_t i = 0; i < numSignals; ++i)
+      if (received[i] != forwarded[i]) {
+        forwarded[i] = received[i];
+        signalAll(ranks, stopSignals[i]);
+      }
     // Peers read the reason from the store, and end within a second or two; a
     // rank that was killed gave none.
     if (failed && !killed &&
@@ -190,13 +198,19 @@ int runLocally(const std::string &program,
       if (!bySignal && WEXITSTATUS(status) == 0)
         break;
       if (!bySignal && WEXITSTATUS(status) == exitResume) {
+        // Before the ranks have met, one that was asked alone tells no other.
+        if (!stopped && std::none_of(received, received + numSignals,
+                                     [](int times) { return times > 0; }))
+          signalAll(ranks, SIGUSR1);
         stopped = true;
         break;
       }
       if (failed)
         break; // follows from the first one
-      const bool wanted = bySignal && WTERMSIG(status) == interrupted;
-      failed = wanted ? 128 + interrupted : bySignal ? 1 : WEXITSTATUS(status);
+      const bool wanted = bySignal && hasReceived(WTERMSIG(status));
+      failed = wanted     ? 128 + WTERMSIG(status)
+               : bySignal ? 1
+                          : WEXITSTATUS(status);
       failedAt = Clock::now();
       silent = bySignal;
       if (bySignal && !wanted)

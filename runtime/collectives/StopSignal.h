@@ -7,7 +7,8 @@
 // Schedulers announce the end of a job by a signal: SIGTERM (Kubernetes,
 // torchrun), SIGUSR1 (Slurm's --signal), SIGINT (a person). The first one asks
 // a rank to finish its step, to write a checkpoint and to end with exitResume;
-// a second SIGTERM or SIGINT ends it at once.
+// a second SIGTERM or SIGINT ends it at once. Before ranks train nothing is
+// lost by ending: then the first one ends a process at once.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_COLLECTIVES_STOPSIGNAL_H
@@ -23,9 +24,15 @@ constexpr int exitResume = 75;
 
 constexpr int stopSignals[] = {15, 2, 10}; // SIGTERM, SIGINT, SIGUSR1
 
-/// From now on the signals ask. What comes within two seconds of the first one
-/// is the same request: a terminal and a launcher both send it.
+/// From now on a signal ends the process with a line and exit code 128 + the
+/// signal, also one that has waited because the launcher had blocked it.
 void catchStopSignals();
+/// Until it trains: the line begins with `who` (empty: there is none), and with
+/// `resumes` the exit code is exitResume.
+void setStopBefore(const std::string &who, bool resumes);
+/// From now on the signals ask. A SIGTERM or SIGINT within two seconds of the
+/// first one of both is the same request: a terminal and a launcher send it.
+void deferStopSignals();
 /// The signal that has asked, or 0.
 int stopAsked();
 /// "SIGTERM".

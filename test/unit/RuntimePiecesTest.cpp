@@ -8,6 +8,7 @@
 #include "runtime/collectives/Environment.h"
 #include "runtime/collectives/Groups.h"
 #include "runtime/collectives/Reach.h"
+#include "runtime/collectives/StopSignal.h"
 #include "runtime/execute/Allocator.h"
 #include "runtime/execute/Operators.h"
 #include "runtime/optimizer/LossScaler.h"
@@ -21,7 +22,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -35,6 +38,46 @@ using namespace accel;
 using namespace accel::run;
 
 namespace {
+
+//===----------------------------------------------------------------------===//
+// Signals
+//===----------------------------------------------------------------------===//
+
+TEST(StopSignalDeathTest, BeforeTraining) {
+  EXPECT_EXIT(
+      {
+        catchStopSignals();
+        std::raise(SIGINT);
+      },
+      testing::ExitedWithCode(128 + SIGINT),
+      "accel-run stops before training, as SIGINT asked");
+  EXPECT_EXIT(
+      {
+        setStopBefore("accel-run: rank 1", true);
+        catchStopSignals();
+        std::raise(SIGUSR1);
+      },
+      testing::ExitedWithCode(exitResume),
+      "accel-run: rank 1 stops before training, as SIGUSR1 asked; nothing is "
+      "lost: start it again as before");
+}
+
+TEST(StopSignalDeathTest, FirstSigtermAfterSigusr1) {
+  auto later = [] { std::this_thread::sleep_for(std::chrono::seconds(4)); };
+  EXPECT_EXIT(
+      {
+        catchStopSignals();
+        deferStopSignals();
+        std::raise(SIGUSR1);
+        later();
+        std::raise(SIGTERM);
+        std::fprintf(stderr, "after %s", signalName(stopAsked()).c_str());
+        later();
+        std::raise(SIGTERM);
+        std::fprintf(stderr, "not reached");
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "^after SIGUSR1$");
+}
 
 //===----------------------------------------------------------------------===//
 // Environment

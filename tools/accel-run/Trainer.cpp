@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 namespace accel::run {
@@ -491,25 +492,41 @@ int Trainer::stop(int64_t done, bool saved) {
     completeSave();
   if (groups.rank() == 0) {
     log->clear();
-    std::printf(
-        "stops after step %lld, as %s asked; %s\n",
-        static_cast<long long>(done), signalName(stopSignal).c_str(),
-        keeps ? ((std::filesystem::path(input.outDir) / checkpointName(done))
-                     .string() +
-                 " holds it: continue with --resume auto")
-                    .c_str()
-              : "nothing is saved: the job has no checkpoint folder");
+    const std::string what = done == firstStep
+                                 ? "before the first step"
+                                 : "after step " + std::to_string(done);
+    std::string how = "nothing is saved: the job has no checkpoint folder";
+    if (keeps && done == firstStep)
+      how = "nothing is lost: start it again as before";
+    else if (keeps)
+      how = (std::filesystem::path(input.outDir) / checkpointName(done))
+                .string() +
+            " holds it: continue with --resume auto";
+    // Its agent takes exit code 75 for a failure like any other.
+    if (keeps && std::getenv("TORCHELASTIC_RUN_ID"))
+      how += " (torchrun itself ends with 1, and with --max-restarts it starts "
+             "the ranks again)";
+    std::printf("stops %s, as %s asked; %s\n", what.c_str(),
+                signalName(stopSignal).c_str(), how.c_str());
     std::fflush(stdout);
   }
   return keeps ? exitResume : 128 + stopSignal;
 }
 
 int Trainer::run() {
-  catchStopSignals();
+  deferStopSignals();
   {
     at::AutoDispatchBelowADInplaceOrView below;
     at::NoGradGuard noGrad;
     start();
+  }
+  // One that has come while weights were loaded need not wait for a step.
+  if (firstStep < lastStep) {
+    std::vector<double> none, maxima = {static_cast<double>(stopAsked())};
+    groups.combine(none, maxima);
+    stopSignal = static_cast<int>(maxima[0]);
+    if (stopSignal)
+      return stop(firstStep, /*saved=*/true);
   }
   // A GPU gets the next step before the host looks at the last one.
   const size_t stepsAhead =

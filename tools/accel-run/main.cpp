@@ -205,6 +205,10 @@ int main(int argc, char **argv) {
     std::fprintf(stderr, "accel-run: error: %s\n", error.c_str());
     return exitInvalid;
   }
+  // For ranks of --nproc, which has read the plan, they wait a little longer:
+  // the exit code depends on the plan.
+  if (!environment.localOnly)
+    catchStopSignals();
   const bool launches = options.nproc.has_value();
   if (launches && environment.launcher != "none") {
     std::fprintf(stderr,
@@ -222,6 +226,14 @@ int main(int argc, char **argv) {
       checkInput(input, options,
                  launches ? static_cast<int>(*options.nproc)
                           : environment.worldSize);
+    // Of ranks that --nproc has started, the first one speaks.
+    std::string who = "accel-run";
+    if (environment.localOnly && environment.rank > 0)
+      who.clear();
+    else if (environment.worldSize > 1 && !environment.localOnly)
+      who += ": " + rankName(environment.rank);
+    setStopBefore(who, !input.outDir.empty() && !options.calibrates());
+    catchStopSignals();
     if (launches && *options.nproc > 1)
       return startRanks(options, arguments);
     Allocator::install();
