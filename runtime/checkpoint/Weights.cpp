@@ -25,6 +25,8 @@ namespace {
 
 constexpr int64_t chunkElements = int64_t(1) << 21;
 constexpr size_t namesShown = 5;
+/// Of each weight file's samples that tell it from another.
+constexpr int64_t pieceBytes = 4096, piecesHashed = 16;
 
 std::string listed(const std::vector<std::string> &names) {
   std::string text;
@@ -75,8 +77,9 @@ public:
   /// Elements [begin, begin + count) of a parameter, into flat[at...].
   void read(int parameter, int64_t begin, int64_t count, const at::Tensor &flat,
             int64_t at) const;
-  /// Of where which tensor is: the same on ranks that see the same files.
-  uint64_t fingerprint() const;
+  /// Of where which tensor is, and of samples of what the files hold: the same
+  /// on ranks that see the same files. Throws FileError.
+  double fingerprint() const;
 
 private:
   struct Found {
@@ -179,24 +182,38 @@ Source::Source(const plan::Plan &plan, const std::vector<std::string> &paths,
                        " of the weight files; not loaded");
 }
 
-uint64_t Source::fingerprint() const {
+double Source::fingerprint() const {
   plan::Sha256 digest;
   auto add = [&](const std::string &text) { digest.update(text + "\n"); };
-  for (const auto &file : files)
-    add(std::to_string(file->size()));
+  std::string piece;
+  for (const auto &file : files) {
+    const int64_t size = file->size();
+    add(std::to_string(size));
+    // From the first bytes to the last: whole files take as long to read as
+    // the weights themselves.
+    const int64_t last = std::max<int64_t>(size - pieceBytes, 0);
+    for (int64_t i = 0; i < piecesHashed; ++i) {
+      const int64_t at = last * i / (piecesHashed - 1);
+      piece.resize(std::min(pieceBytes, size - at));
+      file->readAt(at, piece.data(), static_cast<int64_t>(piece.size()));
+      digest.update(piece);
+    }
+  }
   for (const auto &[name, found] : stored) {
     add(name);
     add(std::to_string(found.tensor.offset));
     for (int64_t size : found.tensor.shape)
       add(std::to_string(size));
   }
-  return std::stoull(digest.hexDigest().substr(0, 13), nullptr, 16); // 52 bits
+  // 52 bits, which a double holds.
+  return static_cast<double>(
+      std::stoull(digest.hexDigest().substr(0, 13), nullptr, 16));
 }
 
 /// Whether all ranks see the same weight files, so that each can read what it
-/// holds: 70 billion parameters through one rank's network take hours.
-bool everyoneHas(Groups &groups, const Source *source) {
-  const double own = source ? static_cast<double>(source->fingerprint()) : -1.0;
+/// holds: 70 billion parameters through one rank's network take hours. `own` is
+/// the fingerprint of this rank's files, or negative without them.
+bool everyoneHas(Groups &groups, double own) {
   for (double other : groups.gather({own}))
     if (other != own || own < 0)
       return groups.size() == 1;
@@ -211,18 +228,21 @@ std::vector<bool> loadWeights(Executor &executor,
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
   std::unique_ptr<Source> source;
+  double fingerprint = -1;
   if (groups.rank() == 0) {
     source = std::make_unique<Source>(plan, files, warnings);
+    fingerprint = source->fingerprint();
   } else {
     try {
       std::vector<std::string> alike; // rank 0 says them
       source = std::make_unique<Source>(plan, files, alike);
+      fingerprint = source->fingerprint();
     } catch (const FileError &) {
       // Not every machine has the files: rank 0 sends what it reads.
     }
   }
   Communicator *world = groups.world();
-  if (everyoneHas(groups, source.get())) {
+  if (everyoneHas(groups, fingerprint)) {
     world = nullptr;
   } else if (groups.rank() != 0) {
     source.reset();

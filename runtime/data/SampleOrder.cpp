@@ -33,6 +33,11 @@ std::string fileText(const std::string &path, const std::string &baseDir) {
          (code ? "" : " of " + std::to_string(bytes) + " bytes");
 }
 
+/// One file with documents' starts is a list of one.
+std::string fileKey(const plan::Data &data, size_t i) {
+  return data.files.size() == 1 ? "file" : "file " + std::to_string(i + 1);
+}
+
 } // namespace
 
 SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir,
@@ -52,22 +57,27 @@ SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir,
     order[data.epochEnd == "drop" ? "drop_last" : "even_batches"] = "true";
   if (epochSamples > 0)
     order[epochKey] = std::to_string(epochSamples);
+  order.merge(dataFiles(data, baseDir));
+  for (size_t i = 0; i < data.files.size(); ++i)
+    if (data.files[i].weight > 0)
+      order["weight of " + fileKey(data, i)] = shown(data.files[i].weight);
+  return order;
+}
+
+SampleOrder dataFiles(const plan::Data &data, const std::string &baseDir) {
+  SampleOrder files;
   if (!data.path.empty())
-    order["file"] = fileText(data.path, baseDir);
+    files["file"] = fileText(data.path, baseDir);
   for (size_t i = 0; i < data.files.size(); ++i) {
     const plan::DataFile &file = data.files[i];
-    // One file with documents' starts is a list of one.
-    const std::string key =
-        data.files.size() == 1 ? "file" : "file " + std::to_string(i + 1);
-    order[key] = fileText(file.path, baseDir);
-    if (file.weight > 0)
-      order["weight of " + key] = shown(file.weight);
+    const std::string key = fileKey(data, i);
+    files[key] = fileText(file.path, baseDir);
     if (!file.starts.empty())
-      order["documents.starts of " + key] = fileText(file.starts, baseDir);
+      files["documents.starts of " + key] = fileText(file.starts, baseDir);
   }
   for (const auto &[input, path] : data.arrays)
-    order["arrays." + input] = fileText(path, baseDir);
-  return order;
+    files["arrays." + input] = fileText(path, baseDir);
+  return files;
 }
 
 std::vector<std::string> differences(const SampleOrder &checkpoint,

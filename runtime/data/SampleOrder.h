@@ -28,6 +28,9 @@ using SampleOrder = std::map<std::string, std::string>;
 SampleOrder sampleOrder(const plan::Job &job, const std::string &baseDir,
                         int64_t epochSamples);
 
+/// What of it is files.
+SampleOrder dataFiles(const plan::Data &data, const std::string &baseDir);
+
 /// A sentence for each thing in which the checkpoint's order was another one;
 /// none where `checkpoint` is empty, as it is where no order was recorded.
 std::vector<std::string> differences(const SampleOrder &checkpoint,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Meeting.h"
 
+#include "runtime/data/SampleOrder.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Sha256.h"
 
@@ -71,6 +72,12 @@ Facts factsOf(const Input &input, const Options &options) {
       facts["the plan's '" + section + "'"] =
           value.is_structured() ? hashOf(value) : value.dump();
   }
+  // The plan names files; each rank opens what its own machine has there.
+  const plan::Job &job = input.plan.job;
+  for (const auto &[key, file] : dataFiles(job.data, input.baseDir))
+    facts["the data's " + key] = file;
+  for (const auto &[key, file] : dataFiles(job.evalData, input.baseDir))
+    facts["the evaluation data's " + key] = file;
   return facts;
 }
 
