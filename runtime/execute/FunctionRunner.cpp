@@ -182,6 +182,8 @@ FunctionRunner::prepare(const plan::Instruction &instruction,
             {},
             {},
             {}};
+  if (device.device().is_cpu())
+    call.indexCheck = indexCheckOf(name);
   const c10::FunctionSchema &schema = handle->schema();
   if (name == "aten::_scaled_dot_product_cudnn_attention_backward" &&
       at::globalContext().deterministicAlgorithms())
@@ -416,6 +418,8 @@ void FunctionRunner::await(Call &call) {
 void FunctionRunner::callOne(Call &call) {
   if (call.exchange)
     return callExchange(call);
+  if (call.indexCheck)
+    call.indexCheck(stack);
   if (!call.isOpaque)
     return call.op->callBoxed(stack);
   if (call.backward) {

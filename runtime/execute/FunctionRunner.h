@@ -14,6 +14,7 @@
 
 #include "runtime/execute/Device.h"
 #include "runtime/execute/ExchangeCall.h"
+#include "runtime/execute/IndexChecks.h"
 #include "runtime/execute/OpaqueCall.h"
 #include "runtime/execute/Operators.h"
 #include "runtime/plan/Plan.h"
@@ -111,7 +112,8 @@ private:
     bool awaits = false;
     std::vector<int64_t> bufferSizes;
     std::vector<int> made; // of an await: slots of the result and the buffers
-    std::vector<int> written; // arguments that it writes over, or into
+    std::vector<int> written;        // arguments that it writes over, or into
+    IndexCheck indexCheck = nullptr; // null: its kernel checks them
   };
   Call prepare(const plan::Instruction &instruction, const Mesh &mesh) const;
   Call prepareExchange(const plan::Instruction &instruction, Groups &groups);

@@ -1,6 +1,7 @@
 if(TARGET AccelExecute)
   set(_here ${CMAKE_CURRENT_LIST_DIR})
-  accel_unit_test(runtime-execute-test ${_here}/RuntimeExchangeTest.cpp ${_here}/RuntimeExecuteTest.cpp
+  accel_unit_test(runtime-execute-test ${_here}/IndexChecksTest.cpp
+    ${_here}/RuntimeExchangeTest.cpp ${_here}/RuntimeExecuteTest.cpp
     ${_here}/RuntimeRanks.cpp ${_here}/RuntimeTinyPlan.cpp TORCH
     LINK AccelCheckpoint AccelExecute AccelPlan)
   accel_unit_test(transfer-queue-test ${_here}/TransferQueueTest.cpp
