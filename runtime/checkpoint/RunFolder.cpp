@@ -20,6 +20,7 @@
 #include <map>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <thread>
 #include <unistd.h>
 
 namespace accel::run {
@@ -29,6 +30,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char *runFile = "run.json";
+constexpr const char *lockFile = ".lock";
 constexpr const char *prefix = "step-";
 
 /// True if `name` is a checkpoint's.
@@ -183,13 +185,15 @@ std::string passedOver(const std::string &dir, const std::string &from) {
   throw FileError(resume + ": there is no complete checkpoint");
 }
 
-/// " (process 12 on node3)", as the holder of the lock has written it.
+/// " (process 12 on node3)", as the holder of the lock has written it in the
+/// first line.
 std::string holder(int fd) {
   char text[300];
   const ssize_t size = pread(fd, text, sizeof(text), 0);
   if (size <= 1)
     return "";
-  return " (" + std::string(text, static_cast<size_t>(size - 1)) + ")";
+  const std::string written(text, static_cast<size_t>(size));
+  return " (" + written.substr(0, written.find('\n')) + ")";
 }
 
 [[noreturn]] void refuseFolder(const std::string &dir,
@@ -339,8 +343,12 @@ FolderLock::FolderLock(const std::string &dir) {
   if (dir.empty())
     return;
   makeFolders(dir);
-  const std::string path = (fs::path(dir) / ".lock").string();
-  fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const std::string path = (fs::path(dir) / lockFile).string();
+  // What a link points to is nothing of the run's, and would be written over.
+  fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0 && errno == ELOOP)
+    throw FileError(path + ": is a symbolic link, and the lock is a file of "
+                           "the folder itself; remove the link");
   if (fd < 0)
     throw FileError(path + ": " + std::strerror(errno));
   if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -351,15 +359,36 @@ FolderLock::FolderLock(const std::string &dir) {
   // Other errors: a file system without locks.
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
-  const std::string text =
-      "process " + std::to_string(getpid()) + " on " + host + "\n";
-  if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) < 0)
-    return; // only a message lacks the name
+  // Processes of two containers may have one number and one host's name.
+  text = "process " + std::to_string(getpid()) + " on " + host + "\nstart " +
+         newRun() + "\n";
+  if (ftruncate(fd, 0) != 0 ||
+      pwrite(fd, text.data(), text.size(), 0) !=
+          static_cast<ssize_t>(text.size()) ||
+      fsync(fd) != 0)
+    text.clear(); // a full disk: what needs room says so
 }
 
 FolderLock::~FolderLock() {
   if (fd >= 0)
     ::close(fd);
+}
+
+bool awaitMark(const std::string &dir, const std::string &mark,
+               std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + patience;
+  for (;;) {
+    std::ifstream input(fs::path(dir) / lockFile); // opened: asks the server
+    std::string seen(mark.size(), '\0');
+    input.read(seen.data(), static_cast<std::streamsize>(seen.size()));
+    if (input.gcount() == static_cast<std::streamsize>(mark.size()) &&
+        seen == mark)
+      return true;
+    if (Clock::now() >= end)
+      return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
 }
 
 bool isRecorded(const std::string &dir) {

@@ -16,6 +16,7 @@
 
 #include "runtime/checkpoint/Files.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -79,16 +80,29 @@ public:
   /// holder, where another process has the lock. On a file system that has no
   /// locks nobody is kept out.
   explicit FolderLock(const std::string &dir);
-  FolderLock(FolderLock &&other) noexcept : fd(other.fd) { other.fd = -1; }
+  FolderLock(FolderLock &&other) noexcept
+      : fd(other.fd), text(std::move(other.text)) {
+    other.fd = -1;
+  }
   FolderLock &operator=(FolderLock &&other) noexcept {
     std::swap(fd, other.fd);
+    std::swap(text, other.text);
     return *this;
   }
   ~FolderLock();
+  /// What it has written into the folder, as no other lock has: who sees it
+  /// there sees the same folder. Empty where it could not.
+  const std::string &mark() const { return text; }
 
 private:
   int fd = -1;
+  std::string text;
 };
+
+/// Waits until the lock that has written `mark` shows in `dir`: a network file
+/// system may take some seconds. False if it does not come within `patience`.
+bool awaitMark(const std::string &dir, const std::string &mark,
+               std::chrono::milliseconds patience);
 
 /// True if `dir` has a run.json.
 bool isRecorded(const std::string &dir);

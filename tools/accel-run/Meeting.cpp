@@ -18,6 +18,8 @@ namespace {
 
 /// Longer than any rank's start: a node that still pulls its image.
 constexpr auto patience = std::chrono::minutes(5);
+/// For what one machine has written to show on another.
+constexpr auto delayOfFiles = std::chrono::seconds(10);
 
 /// Leaves of a JSON value by their path.
 void flatten(const nlohmann::json &value, const std::string &path,
@@ -38,8 +40,10 @@ std::string hashOf(const nlohmann::json &value) {
   return "sha256 " + hash.hexDigest().substr(0, 12);
 }
 
-std::string toText(const Start &start) {
-  return nlohmann::json{{"run", start.run}, {"checkpoint", start.checkpoint}}
+std::string toText(const Start &start, const FolderLock &lock) {
+  return nlohmann::json{{"run", start.run},
+                        {"checkpoint", start.checkpoint},
+                        {"mark", lock.mark()}}
       .dump();
 }
 
@@ -103,7 +107,7 @@ Start meet(const Input &input, const Options &options,
       rendezvous, environment, factsOf(input, options),
       [&] {
         start = beginRun(input, options, lock);
-        return toText(start);
+        return toText(start, lock);
       },
       patience);
   if (environment.rank == 0)
@@ -111,6 +115,13 @@ Start meet(const Input &input, const Options &options,
   const auto json = nlohmann::json::parse(decided);
   start.run = json.at("run").get<std::string>();
   start.checkpoint = json.at("checkpoint").get<std::string>();
+  // One path may be another folder on each machine, or from where each rank
+  // was started: the first checkpoint would fail.
+  const std::string mark = json.at("mark").get<std::string>();
+  if (!mark.empty() && !awaitMark(input.outDir, mark, delayOfFiles))
+    throw FileError("the checkpoint folder " + input.outDir +
+                    " is not rank 0's: a folder that all ranks share is "
+                    "needed; give one with --out DIR");
   return start;
 }
 
