@@ -8,6 +8,7 @@
 #include "runtime/checkpoint/Files.h"
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/plan/JsonParse.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -107,6 +108,14 @@ ordered_json readWritten(const std::string &folder) {
     throw FileError(path + ": is too large to be a state.json");
   std::string text(file.size(), '\0');
   file.readAt(0, text.data(), text.size());
+  try {
+    // Within limits: deep nesting takes far more memory than the text. The
+    // hash is of members in the order of the file, which this does not keep.
+    plan::parseJson(text);
+  } catch (const plan::JsonSyntaxError &error) {
+    throw FileError(path + ": is damaged: " + error.position(text) + ": " +
+                    error.message);
+  }
   ordered_json json = ordered_json::parse(text, nullptr, false);
   if (!json.is_object())
     throw FileError(path + ": is damaged: it is not the JSON that was written");
