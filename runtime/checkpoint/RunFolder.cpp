@@ -253,16 +253,25 @@ std::string foreignFolder(const std::string &dir) {
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     if (!isStep(entry.path().filename().string()))
       continue;
-    bool own = fs::is_directory(entry.symlink_status(code));
-    for (const fs::directory_entry &inner :
-         fs::directory_iterator(entry.path(), code)) {
-      const std::string name = inner.path().filename().string();
-      own = own && (name == "state.json" || name == "model" ||
-                    (name.rfind("rank-", 0) == 0 &&
-                     inner.path().extension() == ".safetensors"));
-    }
-    if (!own)
+    // state.json is not of another program: it has its own hash.
+    if (!fs::is_directory(entry.symlink_status(code)) ||
+        (!addedTo(entry.path().string()).empty() &&
+         textOf(readObject(entry.path() / checkpointMark.file), "sha256")
+             .empty()))
       return entry.path().string();
+  }
+  return "";
+}
+
+std::string addedTo(const std::string &checkpoint) {
+  std::error_code code;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(checkpoint, code)) {
+    const std::string name = entry.path().filename().string();
+    if (name != checkpointMark.file && name != "model" &&
+        !(name.rfind("rank-", 0) == 0 &&
+          entry.path().extension() == ".safetensors"))
+      return name;
   }
   return "";
 }

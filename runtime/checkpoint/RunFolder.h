@@ -55,8 +55,12 @@ void discard(const std::string &checkpoint);
 void tidy(const std::string &dir);
 
 /// A folder below `dir` that has a checkpoint's name and is none of
-/// accel-run's, or "".
+/// accel-run's, or "". One that others have added files to is still its own.
 std::string foreignFolder(const std::string &dir);
+
+/// The name of something in a checkpoint's folder that accel-run does not
+/// write, or "".
+std::string addedTo(const std::string &checkpoint);
 
 /// What a process goes on from.
 struct Start {

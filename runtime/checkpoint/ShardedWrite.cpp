@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace accel::run {
 
@@ -105,14 +106,44 @@ std::vector<ShardFile> gatherFiles(Groups &groups, const ShardFile &own) {
   return files;
 }
 
-/// Removes all but the newest `keep` checkpoints of `run`.
+/// Removes all but the newest `keep` checkpoints of `run`; one that others have
+/// added files to stays.
 void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
   std::vector<StoredCheckpoint> own;
   for (StoredCheckpoint &checkpoint : checkpointsIn(dir))
     if (checkpoint.run == run && !checkpoint.damaged)
       own.push_back(std::move(checkpoint));
-  for (size_t i = 0; i + keep < own.size(); ++i)
-    discard(own[i].path);
+  static std::set<std::string> named;
+  for (size_t i = 0; i + keep < own.size(); ++i) {
+    const std::string added = addedTo(own[i].path);
+    if (added.empty())
+      discard(own[i].path);
+    else if (named.insert(own[i].path).second)
+      std::fprintf(stderr,
+                   "accel-run: warning: %s has '%s', which accel-run has not "
+                   "written: the checkpoint is not removed\n",
+                   own[i].path.c_str(), added.c_str());
+  }
+}
+
+/// The checkpoint of this step that a run before has left in `folder`, where
+/// others have added files to it, gets another name.
+void keepAdded(const std::string &folder) {
+  const std::string added = addedTo(folder);
+  if (added.empty())
+    return;
+  std::error_code code;
+  std::string aside = folder + ".kept";
+  for (int i = 2; fs::exists(fs::symlink_status(aside, code)); ++i)
+    aside = folder + ".kept-" + std::to_string(i);
+  if (!tryRename(folder, aside))
+    throw FileError(folder + ": has '" + added +
+                    "', which accel-run has not written and a checkpoint "
+                    "would replace; move it");
+  std::fprintf(stderr,
+               "accel-run: warning: %s has '%s', which accel-run has not "
+               "written: it is now %s\n",
+               folder.c_str(), added.c_str(), aside.c_str());
 }
 
 } // namespace
@@ -222,6 +253,7 @@ void CheckpointFolder::make() {
     if (const std::string name = foreignFolder(dir); !name.empty())
       throw FileError(name + ": is not a checkpoint of accel-run, and a "
                              "checkpoint could replace it");
+    keepAdded(target);
     removeQuietly(temporary);
     makeFolders(temporary);
   });
