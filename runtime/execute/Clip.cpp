@@ -60,15 +60,6 @@ void Executor::sumSquares() {
 void Executor::skipNotFinite(bool skips) {
   skipsNotFinite = skips;
   late = stepsOnDevice();
-  if (!skips)
-    return;
-  for (const plan::Program &program : job.programs)
-    for (const plan::ProgramInstruction &instruction : program.instructions)
-      if (instruction.kind == plan::ProgramInstructionKind::GradNorm)
-        return;
-  throw PlanError("--on-nan skip needs the norm of the gradients before the "
-                  "update: plan with on_nan: skip in job.yaml, or with "
-                  "optimizer.max_grad_norm");
 }
 
 /// torch.nn.utils.clip_grad_norm_, after GradScaler.unscale_.

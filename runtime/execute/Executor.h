@@ -141,7 +141,7 @@ public:
   std::string *notFinite() { return searches ? &firstNotFinite : nullptr; }
   void searchNotFinite(bool on) { searches = on; }
   /// Leaves steps out whose gradients are not finite, also without a loss
-  /// scaler. Throws PlanError where the plan has no step that would see it.
+  /// scaler; of a plan with a norm of the gradients, which sees it.
   void skipNotFinite(bool skips);
   /// Whether the host learns only at `finish` that a step was left out; until
   /// then `optimizerSteps` counts it.

@@ -42,6 +42,12 @@ bool mayBeUndefined(const c10::Argument &formal) {
          names.count(formal.name()) != 0;
 }
 
+/// Whether a tensor has a NaN, or an infinity.
+bool holds(const at::Tensor &tensor, bool nan) {
+  return tensor.defined() && c10::isFloatingType(tensor.scalar_type()) &&
+         (nan ? at::isnan(tensor) : at::isinf(tensor)).any().item<bool>();
+}
+
 } // namespace
 
 FunctionRunner::FunctionRunner(const plan::Function &function, Device &device,
@@ -292,6 +298,8 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
     slots[function.params[i]] = params[i];
   for (size_t i = 0; i < gradients.size(); ++i)
     slots[function.gradients[i]] = gradients[i];
+  if (notFinite && notFinite->empty())
+    *notFinite = problemOfArguments();
   if (observer)
     observer->begin(function);
   for (size_t index = 0; index < calls.size(); ++index) {
@@ -341,18 +349,28 @@ void FunctionRunner::run(const std::vector<at::Tensor> &params,
   }
 }
 
+/// What is not finite before the first operator is not its result. Inputs may
+/// be masks, which hold infinities.
+std::string FunctionRunner::problemOfArguments() const {
+  for (size_t i = 0; i < function.params.size(); ++i)
+    for (bool nan : {true, false})
+      if (holds(slots[function.params[i]], nan))
+        return "parameter '" + function.paramNames[i] + "' of '" +
+               function.name + "' holds " + (nan ? "nan" : "inf");
+  for (size_t i = 0; i < function.inputs.size(); ++i)
+    if (holds(slots[function.inputs[i]], true))
+      return "input " + std::to_string(i) + " of '" + function.name +
+             "' holds nan";
+  return "";
+}
+
 /// Infinities that an operator was given are not its own: masks hold them.
 std::string FunctionRunner::problemOf(size_t index) const {
   const Call &call = calls[index];
   if (call.started >= 0 && !call.awaits)
     return ""; // nothing is there yet
   auto has = [&](int slot, bool nan) {
-    if (slot < 0 || !slots[slot].defined() ||
-        !c10::isFloatingType(slots[slot].scalar_type()))
-      return false;
-    return (nan ? at::isnan(slots[slot]) : at::isinf(slots[slot]))
-        .any()
-        .item<bool>();
+    return slot >= 0 && holds(slots[slot], nan);
   };
   auto any = [&](bool nan) {
     if (call.awaits)

@@ -65,8 +65,9 @@ public:
   /// Slots to fill before `run`, by position in the function's lists.
   at::Tensor &input(int i) { return slots[function.inputs[i]]; }
   /// `draw` is what random operators draw by, with their keys. Into `notFinite`
-  /// goes the first operator that gives a number that is not finite, if it is
-  /// not null; each operator is then waited for.
+  /// goes the parameter that holds a number that is not finite, or the first
+  /// operator that gives one, if it is not null; each operator is then waited
+  /// for.
   void run(const std::vector<at::Tensor> &params,
            const std::vector<at::Tensor> &gradients, OwnPeak &peak,
            const Draw &draw = {}, std::string *notFinite = nullptr);
@@ -126,6 +127,8 @@ private:
   void await(Call &call);
   /// "aten::mm of layers.3, instruction 4 of F: nan", or nothing.
   std::string problemOf(size_t instruction) const;
+  /// "parameter 'mlp.down_proj.weight' of F holds nan", or nothing.
+  std::string problemOfArguments() const;
   [[noreturn]] void fail(size_t instruction, const std::exception &error);
 
   const plan::Function &function;
