@@ -7,6 +7,7 @@
 
 #include "runtime/checkpoint/Files.h"
 #include "runtime/checkpoint/State.h"
+#include "runtime/plan/JsonParse.h"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -48,8 +50,13 @@ nlohmann::json readObject(const fs::path &path) {
       fs::file_size(path, code) > maxStateBytes)
     return nullptr;
   std::ifstream input(path);
-  auto json = nlohmann::json::parse(input, nullptr, false);
-  return json.is_object() ? json : nlohmann::json(nullptr);
+  const std::string text(std::istreambuf_iterator<char>(input), {});
+  try {
+    auto json = plan::parseJson(text);
+    return json.is_object() ? json : nlohmann::json(nullptr);
+  } catch (const plan::JsonSyntaxError &) {
+    return nullptr;
+  }
 }
 
 std::string textOf(const nlohmann::json &object, const char *key) {
