@@ -119,6 +119,7 @@ bool readEnvironment(const GetEnv &get, Environment &environment,
     e.launcher = "none";
     return true;
   }
+  env.number("ACCEL_RUN_PEER_BYTES", 0, 0, 1 << 30); // read by PeerMemory
   if (!error.empty())
     return false;
   if (e.rank >= e.worldSize) {

@@ -135,6 +135,13 @@ TEST(RuntimeEnvironment, Launchers) {
                  e),
             "");
   EXPECT_EQ(e.masterAddress, "127.0.0.1");
+  for (const char *wrong : {"64k", "-5"})
+    EXPECT_EQ(read({{"RANK", "0"},
+                    {"WORLD_SIZE", "1"},
+                    {"ACCEL_RUN_PEER_BYTES", wrong}},
+                   e),
+              "ACCEL_RUN_PEER_BYTES='" + std::string(wrong) +
+                  "' is not a number from 0 to 1073741824");
 }
 
 TEST(RuntimeEnvironment, ContradictionsAreNamed) {
