@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/ConvertedStates.h"
 #include "frontends/Checkpoint/FileIo.h"
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/SliceChecksums.h"
-#include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -118,24 +118,15 @@ private:
         "N is steps x accumulation x ranks x sequences of a micro-batch");
   }
 
-  /// Of an optimizer that accel-run has.
+  /// Of an optimizer that accel-run has, with elements as the parameter's: the
+  /// shard that is written has no place for others.
   bool checkStates() {
     std::set<std::string> kinds;
     for (const auto &[name, parameter] : trained.parameters)
       for (const auto &[kind, state] : parameter.states)
         kinds.insert(kind);
-    if (kinds.empty() || plan::optimizerOf(kinds))
-      return true;
-    std::string text;
-    for (const std::string &kind : kinds)
-      text += (text.empty() ? "'" : ", '") + printable(kind) + "'";
-    diagnostics.error("not-supported", output,
-                      "the checkpoint holds states " + text +
-                          ", which together are those of no optimizer that "
-                          "accel-run has",
-                      "states of AdamW, SGD, Lion and Muon are converted; "
-                      "merge writes weights alone");
-    return false;
+    return checkFactored(kinds, output, diagnostics) &&
+           checkKnown(kinds, output, diagnostics);
   }
 
   void addFlat(const std::string &name, const Tensor &tensor) {

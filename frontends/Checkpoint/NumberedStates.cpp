@@ -23,7 +23,7 @@ const std::string &keyOf(const Tensor &tensor) {
 
 using Parameters = std::vector<const plan::Parameter *>;
 
-/// A group of the plan that no group of the file has taken.
+/// A group of the plan that has parameters.
 struct PlannedGroup {
   size_t index = 0;
   Parameters parameters;
@@ -37,7 +37,7 @@ public:
       : path((std::filesystem::path(read.folder) / part.path).string()),
         groups(groups), plan(plan), diagnostics(diagnostics) {
     for (const Tensor &tensor : part.tensors)
-      if (isState(tensor) && tensor.path.back() != "step")
+      if (isState(tensor) && !tensor.shape.empty()) // numbers count steps
         shapes[keyOf(tensor)] = tensor.shape;
   }
 
@@ -62,28 +62,76 @@ public:
       planned = {{0, all}};
     if (planned.size() != groups.size())
       return refuse(planned);
-    const std::vector<PlannedGroup> whole = planned;
-    for (const ParamGroup &group : groups) {
-      std::vector<PlannedGroup *> fits;
-      for (PlannedGroup &each : planned)
-        if (agree(group, each.parameters))
-          fits.push_back(&each);
-      if (fits.empty())
-        return refuse(whole);
-      if (fits.size() > 1)
-        std::erase_if(fits, [&](const PlannedGroup *each) {
-          return !sameHyperparameters(group, each->index);
-        });
-      if (fits.size() != 1)
-        return ambiguous();
-      for (size_t i = 0; i < group.params.size(); ++i)
-        names[group.params[i]] = fits[0]->parameters[i]->fqn;
-      fits[0]->parameters.clear();
-    }
-    return std::move(names);
+    return pair(planned);
   }
 
 private:
+  using Pairs = std::vector<std::vector<bool>>; // [group][planned group]
+
+  /// Shapes first, which know a parameter better than a rate does; then the
+  /// hyperparameters of groups that shapes leave open.
+  std::optional<std::map<std::string, std::string>>
+  pair(const std::vector<PlannedGroup> &planned) {
+    const size_t n = groups.size();
+    Pairs open(n, std::vector<bool>(n));
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t j = 0; j < n; ++j)
+        open[i][j] = agree(groups[i], planned[j].parameters);
+    }
+    size_t left = n;
+    takeSingle(open, planned, left);
+    size_t fitting = 0;
+    for (size_t i = 0; i < n; ++i)
+      fitting += count(open, i, /*ofGroup=*/true) > 0;
+    if (fitting != left)
+      return refuse(planned);
+    for (size_t i = 0; i < n; ++i)
+      for (size_t j = 0; j < n; ++j)
+        open[i][j] =
+            open[i][j] && sameHyperparameters(groups[i], planned[j].index);
+    // A rate that fits two groups of either side tells nothing, even where
+    // others are taken: in the script it may have been another's.
+    for (size_t i = 0; i < n; ++i)
+      if (count(open, i, /*ofGroup=*/true) > 1 ||
+          count(open, i, /*ofGroup=*/false) > 1)
+        return ambiguous();
+    takeSingle(open, planned, left);
+    if (left > 0)
+      return ambiguous();
+    return std::move(names);
+  }
+
+  static size_t count(const Pairs &open, size_t at, bool ofGroup) {
+    size_t count = 0;
+    for (size_t k = 0; k < open.size(); ++k)
+      count += ofGroup ? open[at][k] : open[k][at];
+    return count;
+  }
+
+  /// Names the parameters of a group for which, or for whose planned group, one
+  /// choice is left, and takes both away, until no such is there.
+  void takeSingle(Pairs &open, const std::vector<PlannedGroup> &planned,
+                  size_t &left) {
+    const size_t n = open.size();
+    auto take = [&] {
+      for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j < n; ++j) {
+          if (!open[i][j] || (count(open, i, /*ofGroup=*/true) > 1 &&
+                              count(open, j, /*ofGroup=*/false) > 1))
+            continue;
+          for (size_t k = 0; k < groups[i].params.size(); ++k)
+            names[groups[i].params[k]] = planned[j].parameters[k]->fqn;
+          for (size_t k = 0; k < n; ++k)
+            open[i][k] = open[k][j] = false;
+          --left;
+          return true;
+        }
+      return false;
+    };
+    while (take())
+      ;
+  }
+
   std::nullopt_t fail(const std::string &code, const std::string &message,
                       const std::string &hint) {
     diagnostics.error(code, path, message, hint);

@@ -26,9 +26,10 @@ bool numbersParameters(const Part &part);
 
 /// The parameter of each number in `part`, which numbersParameters. `groups` of
 /// the file are those of the plan, in any order, or one that has them all; what
-/// is known of their shapes must agree, and where that leaves more than one,
-/// their learning rate and weight decay. Reports and returns nothing where no
-/// such order is found, or more than one.
+/// is known of their shapes must agree; groups that shapes leave open must each
+/// have the learning rate and weight decay of one group of the plan, and no two
+/// of the same one. Reports and returns nothing where no such order is found,
+/// or more than one.
 std::optional<std::map<std::string, std::string>>
 namesOfNumbers(const Checkpoint &read, const Part &part,
                const std::vector<ParamGroup> &groups, const plan::Plan &plan,

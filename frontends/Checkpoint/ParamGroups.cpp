@@ -94,6 +94,18 @@ std::vector<ParamGroup> paramGroupsAt(const Pickle &pickle, ValueId optimizer) {
   return groups;
 }
 
+std::map<std::string, double> stepsAt(const Pickle &pickle, ValueId optimizer) {
+  std::map<std::string, double> steps;
+  const auto state = pickle.field(optimizer, "state");
+  const auto entries =
+      state ? pickle.entries(*state) : std::span<const ValueId>();
+  for (size_t i = 0; i + 1 < entries.size(); i += 2)
+    if (const auto step = pickle.field(entries[i + 1], "step"))
+      if (const auto number = numberAt(pickle, *step))
+        steps[keyAt(pickle, entries[i])] = *number;
+  return steps;
+}
+
 std::optional<SavedOptimizer>
 readSavedOptimizer(const std::string &path,
                    const std::vector<std::string> &inside,
@@ -108,13 +120,7 @@ readSavedOptimizer(const std::string &path,
         if (!root)
           return true;
         saved.groups = paramGroupsAt(pickle, *root);
-        const auto state = pickle.field(*root, "state");
-        const auto entries =
-            state ? pickle.entries(*state) : std::span<const ValueId>();
-        for (size_t i = 0; i + 1 < entries.size(); i += 2)
-          if (const auto step = pickle.field(entries[i + 1], "step"))
-            if (const auto number = numberAt(pickle, *step))
-              saved.steps[keyAt(pickle, entries[i])] = *number;
+        saved.steps = stepsAt(pickle, *root);
         return true;
       });
   if (!good)
@@ -122,15 +128,36 @@ readSavedOptimizer(const std::string &path,
   return saved;
 }
 
+/// False; `what` it has that makes another update.
+static bool refuseUpdate(const std::string &what, const std::string &path,
+                         DiagnosticEngine &diagnostics) {
+  diagnostics.error("not-supported", path,
+                    "the optimizer has " + what +
+                        ", which is another update than any plan's",
+                    "begin a new run from the weights (accel-opt checkpoint "
+                    "merge)");
+  return false;
+}
+
+bool checkAdam(const std::vector<ParamGroup> &groups,
+               const std::set<std::string> &kinds, const std::string &path,
+               DiagnosticEngine &diagnostics) {
+  if (!kinds.count("exp_avg") || !kinds.count("exp_avg_sq"))
+    return true;
+  for (const ParamGroup &group : groups)
+    if (!group.values.count("amsgrad") &&
+        !group.values.count("bias_correction") &&
+        !group.values.count("correct_bias"))
+      return refuseUpdate("states of Adam and no 'amsgrad' in its groups (as "
+                          "RAdam)",
+                          path, diagnostics);
+  return true;
+}
+
 bool checkUpdates(const std::vector<ParamGroup> &groups,
                   const std::string &path, DiagnosticEngine &diagnostics) {
   auto fail = [&](const std::string &what) {
-    diagnostics.error("not-supported", path,
-                      "the optimizer has " + what +
-                          ", which is another update than any plan's",
-                      "begin a new run from the weights (accel-opt checkpoint "
-                      "merge)");
-    return false;
+    return refuseUpdate(what, path, diagnostics);
   };
   for (const ParamGroup &group : groups) {
     for (const char *flag : {"amsgrad", "maximize"})

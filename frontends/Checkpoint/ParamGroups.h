@@ -15,6 +15,7 @@
 #include "frontends/Checkpoint/Pickle.h"
 
 #include <map>
+#include <set>
 
 namespace accel::plan {
 struct Optimizer;
@@ -37,6 +38,9 @@ struct SavedOptimizer {
   std::map<std::string, double> steps; // by parameter
 };
 
+/// Counts of steps in Optimizer.state_dict() that are no tensors, by parameter.
+std::map<std::string, double> stepsAt(const Pickle &pickle, ValueId optimizer);
+
 /// Those of Optimizer.state_dict() that have parameters.
 std::vector<ParamGroup> paramGroupsAt(const Pickle &pickle, ValueId optimizer);
 
@@ -51,6 +55,14 @@ readSavedOptimizer(const std::string &path,
 /// decay.
 bool checkUpdates(const std::vector<ParamGroup> &groups,
                   const std::string &path, DiagnosticEngine &diagnostics);
+
+/// Reports states of Adam whose update another optimizer of torch makes: its
+/// Adam and AdamW always save `amsgrad`, RAdam has the same states without it.
+/// `groups` are of a file of torch.save; those of apex (`bias_correction`) and
+/// of transformers' former AdamW (`correct_bias`) have never had it.
+bool checkAdam(const std::vector<ParamGroup> &groups,
+               const std::set<std::string> &kinds, const std::string &path,
+               DiagnosticEngine &diagnostics);
 
 bool sameHyperparameter(double a, double b);
 

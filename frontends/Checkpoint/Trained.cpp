@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Trained.h"
+#include "frontends/Checkpoint/ConvertedStates.h"
 #include "frontends/Checkpoint/NumberedStates.h"
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/SavedSteps.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/Zero.h"
-#include "runtime/plan/Optimizers.h"
 #include "runtime/plan/Plan.h"
 
 #include <algorithm>
@@ -116,9 +116,12 @@ private:
     for (const Tensor *step : states->steps)
       if (!takeStep(*step))
         return false;
+    for (const auto &[key, steps] : states->counts)
+      if (!takeStep(steps, key))
+        return false;
     trained.stepsRead = states->saved;
-    if (!trained.steps)
-      trained.steps = states->saved;
+    if (!trained.steps && states->saved)
+      trained.steps = *states->saved - states->skipped;
     for (auto &[kind, part] : states->kinds) {
       trained.owner.made.push_back(std::move(part));
       for (const Tensor &tensor : trained.owner.made.back().tensors)
@@ -135,19 +138,27 @@ private:
                      [](const Tensor &tensor) { return isState(tensor.path); });
     if (state == part.tensors.end())
       return true;
-    if (!checkShapes(part))
+    std::set<std::string> kinds;
+    for (const Tensor &tensor : part.tensors)
+      if (isState(tensor.path) && tensor.path.back() != "step")
+        kinds.insert(tensor.path.back());
+    if (!checkFactored(kinds, read.folder, diagnostics))
       return false;
     SavedOptimizer saved;
     if (part.format == PartFormat::TorchSave && !state->pieces.empty()) {
       const std::string &path = state->pieces.front().file;
       auto own = readSavedOptimizer(
           path, {state->path.begin(), state->path.end() - 3}, diagnostics);
-      if (!own || !checkUpdates(own->groups, path, diagnostics))
+      if (!own || !checkUpdates(own->groups, path, diagnostics) ||
+          !checkAdam(own->groups, kinds, path, diagnostics))
         return false;
       saved = std::move(*own);
     }
     std::map<std::string, std::string> names;
     if (numbersParameters(part)) {
+      // Groups are compared by shapes of states, which these have too.
+      if (!checkKnown(kinds, read.folder, diagnostics))
+        return false;
       if (!plan)
         return fail("not-supported",
                     "the optimizer numbers its parameters in place of naming "
@@ -173,25 +184,6 @@ private:
         return false;
     for (const ParamGroup &group : saved.groups)
       compare(group, nameOf);
-    return true;
-  }
-
-  /// Adafactor's sums over rows and columns are no states of elements.
-  bool checkShapes(const Part &part) {
-    for (const plan::OptimizerDescription &each : plan::optimizers())
-      for (const plan::StateRule &rule : each.states)
-        if (rule.shape == plan::StateShape::Rows ||
-            rule.shape == plan::StateShape::Columns)
-          for (const Tensor &tensor : part.tensors)
-            if (isState(tensor.path) && tensor.path.back() == rule.name)
-              return fail("not-supported",
-                          "the optimizer is " + printable(each.name) +
-                              ", whose states are factored: '" +
-                              printable(rule.name) +
-                              "' has an element for a row or a column of a "
-                              "parameter",
-                          "states of AdamW, SGD and Lion are converted; merge "
-                          "writes weights alone");
     return true;
   }
 
@@ -248,7 +240,7 @@ private:
       return fail("not-supported",
                   "'" + printable(kind) + "' of '" + printable(name) +
                       "' has another shape than the parameter",
-                  "states of AdamW and SGD are converted");
+                  convertedStates);
     if (storedDtypeOf(tensor.dtype).empty())
       return fail("not-supported",
                   "'" + printable(kind) + "' of '" + printable(name) + "' is " +

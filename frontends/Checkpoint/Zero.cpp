@@ -122,8 +122,10 @@ private:
       return fail("the ZeRO stage");
     if (auto base =
             pickle.field(states, file.stage == 3 ? "optimizer_state_dict"
-                                                 : "base_optimizer_state"))
+                                                 : "base_optimizer_state")) {
       file.updates = paramGroupsAt(pickle, *base);
+      file.counts = stepsAt(pickle, *base);
+    }
     if (auto ranks = pickle.field(states, "partition_count")) {
       if (auto one = pickle.integer(*ranks))
         file.ranks.push_back(*one);
@@ -167,6 +169,10 @@ private:
           file.buffers.emplace_back(*name);
     if (auto steps = pickle.field(root, "global_steps"))
       file.steps = pickle.integer(*steps);
+    if (auto skipped = pickle.field(root, "skipped_steps"))
+      file.skipped = pickle.integer(*skipped).value_or(0);
+    if (file.skipped < 0 || file.skipped > file.steps.value_or(0))
+      return fail("skipped_steps");
     for (const char *key : {"ds_autoep_layers", "autoep_layers"})
       file.experts |= !isNone(pickle.field(root, key));
     return true;

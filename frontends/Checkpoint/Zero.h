@@ -39,13 +39,16 @@ struct ZeroFile {
   std::vector<std::vector<int64_t>> paddings;
   /// Their parameters are numbers of the flat weights.
   std::vector<ParamGroup> updates;
+  /// Their counts of steps that are no tensors, by the same numbers.
+  std::map<std::string, double> counts;
 
   // Of a module: parameters in the order of the flat weights, by group.
   std::vector<Shapes> groups;
   Shapes frozen;
   std::vector<std::pair<std::string, std::string>> shared; // name, the other's
   std::vector<std::string> buffers;
-  std::optional<int64_t> steps;
+  std::optional<int64_t> steps; // with those that a loss scale skipped
+  int64_t skipped = 0;
   /// Experts that only some ranks hold.
   bool experts = false;
 
@@ -76,10 +79,12 @@ std::optional<Part> assembleZero(const Checkpoint &read, int64_t &leftOut,
 
 /// What the optimizers of the ranks keep of each parameter.
 struct ZeroStates {
-  std::map<std::string, Part> kinds; // by name: "exp_avg"
-  std::vector<const Tensor *> steps; // numbers, in the files
-  std::optional<int64_t> saved;      // the engine's own count of steps
-  std::vector<ParamGroup> groups;    // by names of parameters
+  std::map<std::string, Part> kinds;    // by name: "exp_avg"
+  std::vector<const Tensor *> steps;    // numbers, in the files
+  std::map<std::string, double> counts; // of DeepSpeed's own Adam
+  std::optional<int64_t> saved;         // the engine's own count of steps
+  int64_t skipped = 0;                  // of them, by a loss scale
+  std::vector<ParamGroup> groups;       // by names of parameters
 };
 
 /// The same for the states of the optimizers.

@@ -63,6 +63,14 @@ public:
       found.kinds[kind] = std::move(made);
     }
     found.saved = module->zero->steps;
+    found.skipped = module->zero->skipped;
+    for (const auto &[rank, part] : optimizers)
+      for (const auto &[group, steps] : part->zero->counts)
+        if (auto [at, isNew] = found.counts.try_emplace(group, steps);
+            !isNew && at->second != steps) {
+          fail(pathOf(*part), "has done other steps than rank 0's");
+          return std::nullopt;
+        }
     if (!optimizers.empty())
       for (const ParamGroup &group : optimizers.begin()->second->zero->updates)
         found.groups.push_back(named(group));

@@ -1,0 +1,32 @@
+//===- ConvertedStates.h - Optimizers whose states go on --------*- C++ -*-===//
+//
+// Part of accel-opt, under the Apache License v2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef ACCEL_FRONTENDS_CHECKPOINT_CONVERTEDSTATES_H
+#define ACCEL_FRONTENDS_CHECKPOINT_CONVERTEDSTATES_H
+
+#include "frontends/Diagnostics/Diagnostics.h"
+
+#include <set>
+#include <string>
+
+namespace accel::checkpoint {
+
+/// What a refusal of other states advises.
+inline constexpr const char *convertedStates =
+    "states of AdamW, SGD, Lion and Muon are converted; merge writes weights "
+    "alone";
+
+/// Reports `kinds` of states ("exp_avg") of which one has an element for a row
+/// or a column of a parameter, as Adafactor's.
+bool checkFactored(const std::set<std::string> &kinds, const std::string &path,
+                   DiagnosticEngine &diagnostics);
+
+/// Reports `kinds` that together are those of no optimizer that accel-run has.
+bool checkKnown(const std::set<std::string> &kinds, const std::string &path,
+                DiagnosticEngine &diagnostics);
+
+} // namespace accel::checkpoint
+
+#endif // ACCEL_FRONTENDS_CHECKPOINT_CONVERTEDSTATES_H
