@@ -33,8 +33,9 @@ public:
                      bool trainer, const std::string &output,
                      const std::function<void(int64_t)> &done,
                      DiagnosticEngine &diagnostics)
-      : trained(trained), plan(plan), trainer(trainer), output(output),
-        done(done), diagnostics(diagnostics) {}
+      : trained(trained), plan(trainer ? withTrainersGroups(plan) : plan),
+        trainer(trainer), output(output), done(done), diagnostics(diagnostics) {
+  }
 
   std::optional<Converted> run() {
     converted.steps = trained.stepsDone();
@@ -51,6 +52,17 @@ public:
   }
 
 private:
+  /// The Trainer always has two groups, of which the second has no weight decay
+  /// and, where an adapter is trained, no parameters.
+  static plan::Plan withTrainersGroups(plan::Plan plan) {
+    std::vector<plan::OptimizerGroup> &groups = plan.job.optimizer.groups;
+    if (groups.size() == 1) {
+      groups.push_back(groups.front());
+      groups.back().weightDecay = 0;
+    }
+    return plan;
+  }
+
   bool fail(const std::string &message, const std::string &hint) {
     diagnostics.error("not-supported", output, message, hint);
     return false;
@@ -179,7 +191,7 @@ private:
   }
 
   const Trained &trained;
-  const plan::Plan &plan;
+  const plan::Plan plan;
   const bool trainer;
   const std::string &output;
   const std::function<void(int64_t)> &done;

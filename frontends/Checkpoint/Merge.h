@@ -40,8 +40,10 @@ struct MergedPart {
 struct Merged {
   std::vector<MergedPart> parts;
   int64_t tensors = 0, bytes = 0;
-  /// Tensors that are no weights: states of an optimizer.
+  /// Tensors that are not written: states of an optimizer, and what lies beside
+  /// the weights, which is counted by its key too.
   int64_t leftOut = 0;
+  std::map<std::string, int64_t> leftBeside;
   /// Files of weights that others stand before, by what they are.
   std::map<std::string, std::vector<std::string>> unread;
   /// Tensors that no file holds as one, which `parts` refer to.

@@ -110,9 +110,11 @@ private:
       prefix += key + ".";
     for (const Tensor &tensor : part.tensors) {
       const std::vector<std::string> &path = tensor.path;
-      if (isOptimizers(tensor, keys) || path.size() <= keys.size() ||
-          !std::equal(keys.begin(), keys.end(), path.begin())) {
+      const bool optimizers = isOptimizers(tensor, keys);
+      if (optimizers || !isBelow(tensor, keys)) {
         ++merged.leftOut;
+        if (!optimizers)
+          ++merged.leftBeside[keyBeside(tensor, keys)];
         continue;
       }
       const bool named = tensor.name.starts_with(prefix);
@@ -121,6 +123,18 @@ private:
         return false;
     }
     return true;
+  }
+
+  /// Where a tensor's keys leave those of the weights: "app.ema".
+  static std::string keyBeside(const Tensor &tensor,
+                               const std::vector<std::string> &keys) {
+    std::string text;
+    for (size_t i = 0; i < tensor.path.size(); ++i) {
+      text += (i == 0 ? "" : ".") + tensor.path[i];
+      if (i >= keys.size() || tensor.path[i] != keys[i])
+        return text;
+    }
+    return tensor.name;
   }
 
   bool takeZero() {

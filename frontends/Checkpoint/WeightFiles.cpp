@@ -101,12 +101,26 @@ filesOfIndex(const fs::path &root, const fs::path &folder,
 /// Keys under which training scripts put the model's weights.
 constexpr const char *modelKeys[] = {"model", "model_state_dict", "state_dict",
                                      "module"};
+/// Of these "model" and "model_state_dict" say what they hold; the others are
+/// modules' names too.
+bool saysModel(const std::string &key) { return key.starts_with("model"); }
 /// ... and an optimizer beside them.
 bool isOptimizerKey(const std::string &key) {
   return key == "optim" || key == "optimizer" || key == "optimizers" ||
          key == "optimizer_states" || key == "optimizer_state_dict";
 }
 
+/// Neither an optimizer's, a schedule's and random states, nor a number, as a
+/// count or a loss.
+bool mayBeWeights(const Tensor &tensor, const std::vector<std::string> &keys) {
+  const std::vector<std::string> &path = tensor.path;
+  const bool state = path.size() >= 3 && path[path.size() - 3] == "state";
+  return !tensor.shape.empty() &&
+         tensor.dtype.find("float") != std::string::npos && !state &&
+         !isOptimizers(tensor, keys) &&
+         (path.empty() || (path[0].find("scheduler") == std::string::npos &&
+                           path[0].find("optimizer") == std::string::npos));
+}
 } // namespace
 
 bool isWeights(const Part &part) {
@@ -167,8 +181,17 @@ std::vector<std::string> weightKeys(const Part &part) {
     return keys;
   };
   std::vector<std::string> keys = find(0);
-  if (!keys.empty())
+  if (!keys.empty()) {
+    // Other weights beside them: the keys are parts of the model.
+    if (!saysModel(keys[0]) &&
+        std::any_of(part.tensors.begin(), part.tensors.end(),
+                    [&](const Tensor &tensor) {
+                      return !isBelow(tensor, keys) &&
+                             mayBeWeights(tensor, keys);
+                    }))
+      keys.clear();
     return keys;
+  }
   // {"app": AppState(model, optimizer)}, as torch's recipe saves: an optimizer
   // beside says that the keys are no modules of a model.
   keys = find(1);
@@ -178,6 +201,16 @@ std::vector<std::string> weightKeys(const Part &part) {
                                     }))
     keys.clear();
   return keys;
+}
+
+bool isBelow(const Tensor &tensor, const std::vector<std::string> &keys) {
+  std::string prefix; // of names, which count the items of lists too
+  for (const std::string &key : keys)
+    prefix += key + ".";
+  const std::vector<std::string> &path = tensor.path;
+  return path.size() >= keys.size() &&
+         std::equal(keys.begin(), keys.end(), path.begin()) &&
+         (path.size() > keys.size() || tensor.name.starts_with(prefix));
 }
 
 bool isOptimizers(const Tensor &tensor, const std::vector<std::string> &keys) {

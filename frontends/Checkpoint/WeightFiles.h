@@ -35,7 +35,11 @@ bool chooseWeights(const std::filesystem::path &root,
 void preferTrainingState(std::vector<Part> &parts);
 
 /// The keys around the weights of a part: {"model"}, {"app", "model"}, or none.
+/// "module" and "state_dict" are such only where no other weights lie beside.
 std::vector<std::string> weightKeys(const Part &part);
+
+/// Whether a tensor lies below all of `keys`.
+bool isBelow(const Tensor &tensor, const std::vector<std::string> &keys);
 
 /// Whether a tensor of a part belongs to an optimizer that lies beside `keys`.
 bool isOptimizers(const Tensor &tensor, const std::vector<std::string> &keys);

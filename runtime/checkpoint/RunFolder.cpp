@@ -260,11 +260,10 @@ std::string foreignFolder(const std::string &dir) {
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     if (!isStep(entry.path().filename().string()))
       continue;
-    // state.json is not of another program: it has its own hash.
+    // Shards say whose it is where state.json is damaged.
     if (!fs::is_directory(entry.symlink_status(code)) ||
         (!addedTo(entry.path().string()).empty() &&
-         textOf(readObject(entry.path() / checkpointMark.file), "sha256")
-             .empty()))
+         runOf(entry.path().string()).run.empty()))
       return entry.path().string();
   }
   return "";

@@ -100,9 +100,15 @@ std::string renderMerge(const Merged &merged, const std::string &output) {
                      counted(merged.tensors, "tensor") + ", " +
                      formatBytes(merged.bytes) + " in " +
                      counted(int64_t(merged.parts.size()), "file") + "\n";
-  if (merged.leftOut)
-    text += "  left out: " + counted(merged.leftOut, "tensor") +
+  int64_t states = merged.leftOut;
+  for (const auto &[key, tensors] : merged.leftBeside)
+    states -= tensors;
+  if (states)
+    text += "  left out: " + counted(states, "tensor") +
             " that are no weights (states of an optimizer)\n";
+  for (const auto &[key, tensors] : merged.leftBeside)
+    text += "  left out: " + counted(tensors, "tensor") + " of '" +
+            printable(key) + "', beside the model\n";
   for (const auto &[what, files] : merged.unread) {
     text += "  not read: ";
     for (const std::string &file : files)
@@ -120,6 +126,8 @@ std::string mergeJson(const std::optional<Merged> &merged,
     json = {{"folder", output},         {"tensors", merged->tensors},
             {"bytes", merged->bytes},   {"left_out", merged->leftOut},
             {"unread", Json::object()}, {"parts", Json::array()}};
+    for (const auto &[key, tensors] : merged->leftBeside)
+      json["left_out_beside"][key] = tensors;
     for (const auto &[what, files] : merged->unread)
       json["unread"][what] = files;
     for (const MergedPart &part : merged->parts)
