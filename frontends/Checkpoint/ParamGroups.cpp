@@ -142,7 +142,7 @@ static bool refuseUpdate(const std::string &what, const std::string &path,
 bool checkAdam(const std::vector<ParamGroup> &groups,
                const std::set<std::string> &kinds, const std::string &path,
                DiagnosticEngine &diagnostics) {
-  if (!kinds.count("exp_avg") || !kinds.count("exp_avg_sq"))
+  if (kinds != std::set<std::string>{"exp_avg", "exp_avg_sq"})
     return true;
   for (const ParamGroup &group : groups)
     if (!group.values.count("amsgrad") &&

@@ -171,7 +171,7 @@ private:
       file.steps = pickle.integer(*steps);
     if (auto skipped = pickle.field(root, "skipped_steps"))
       file.skipped = pickle.integer(*skipped).value_or(0);
-    if (file.skipped < 0 || file.skipped > file.steps.value_or(0))
+    if (file.skipped < 0 || (file.steps && file.skipped > *file.steps))
       return fail("skipped_steps");
     for (const char *key : {"ds_autoep_layers", "autoep_layers"})
       file.experts |= !isNone(pickle.field(root, key));

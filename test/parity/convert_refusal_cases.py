@@ -197,10 +197,19 @@ def gathered(context):
 
 def adapter_to_trainer(context):
     """The Trainer makes a group without decay where an adapter has nothing for
-    it, and loads the groups that are written."""
+    it, and loads the groups that are written; the plan may have one alone."""
+    for groups in (GROUPS, []):
+        sizes = adapted(context, groups)
+    return f"groups of {sizes[0]} and {sizes[1]}"
+
+
+def adapted(context, groups):
+    import shutil
     import torch
+    for name in ("out", "trainer"):
+        shutil.rmtree(context.path(name), ignore_errors=True)
     made = jobs.make_job(context.path(), jobs.MODELS["gqa"], kind="single", ranks=1,
-                         steps=2, checkpoint_every=2, groups=GROUPS)
+                         steps=2, checkpoint_every=2, groups=groups)
     made["adapter"] = {"r": 2, "lora_alpha": 4, "lora_dropout": 0.0,
                        "target_modules": ["q_proj", "v_proj"]}
     jobs.write_job(context.path(), made)
@@ -225,7 +234,7 @@ def adapter_to_trainer(context):
          context.path("out", "model"), "-o", context.path("no"), "--format", "json"],
         expect=4))
     check("holds an adapter" in answer["diagnostics"][0]["message"], answer)
-    return f"groups of {sizes[0]} and {sizes[1]}"
+    return sizes
 
 
 CASES = [

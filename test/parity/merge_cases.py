@@ -213,6 +213,29 @@ def shapes(context):
     answer = merge(context, context.path("both"), context.path("of-both"))["merged"]
     equal(loaded(context.path("of-both")), want)
     check(list(answer["unread"].values()) == [["pytorch_model.bin"]], answer)
+    # Other weights beside: "module" and "state_dict" are parts of a model, and
+    # what "model" leaves out has a name.
+    one = want["0.weight"]
+    random = torch.zeros(8, dtype=torch.uint8)
+    for name, saved, names, beside in (
+            ("head", {"module": {"a": one}, "head": {"b": one}},
+             ["head.b", "module.a"], None),
+            ("averages", {"state_dict": {"a": one}, "ema_state_dict": {"a": one}},
+             ["ema_state_dict.a", "state_dict.a"], None),
+            ("chance", {"state_dict": {"a": one}, "rng": random, "loss": one.sum()},
+             ["a"], {"loss": 1, "rng": 1}),
+            ("ema", {"model": {"a": one}, "ema": {"a": one}}, ["a"], {"ema": 1}),
+            ("list", [one, {"k": one}], ["0", "k"], None),
+            ("items", [one, one + 1], ["0", "1"], None)):
+        os.makedirs(context.path(name))
+        torch.save(saved, context.path(name, "pytorch_model.bin"))
+        answer = merge(context, context.path(name), context.path("of-" + name))["merged"]
+        check(sorted(loaded(context.path("of-" + name))) == names, (name, answer))
+        check(answer.get("left_out_beside") == beside, (name, answer))
+    text = harness.run([context.binary("accel-opt"), "checkpoint", "merge",
+                        context.path("ema"), "-o", context.path("said")])
+    check("left out: 1 tensor of 'ema', beside the model" in text
+          and "states of an optimizer" not in text, text)
     # Names count the items of lists; some cannot be written.
     os.makedirs(context.path("names"))
     for saved, code, words in (

@@ -142,8 +142,16 @@ def groups(context):
     for parameter, state in saved.optimizer.state.items():
         name = saved.names[id(parameter)]
         check(torch.equal(found[name], state["exp_avg"]), name)
-    saved.save("rates", layered(((1, 1e-2), (0, 5e-3), ("rest", 2e-3))))
-    saved.refuses("rates", "the same shapes", "lr and weight_decay")
+    # One rate of the plan for both, rates of no group of it, and one of each:
+    # that one layer's is known says nothing of the other's.
+    for name, rates in (("rates", (1e-2, 5e-3)), ("equal", (1e-3, 1e-3)),
+                        ("twice", (2e-3, 1e-3)), ("one", (5e-4, 3e-3))):
+        saved.save(name, layered(((1, rates[0]), (0, rates[1]), ("rest", 2e-3))))
+        saved.refuses(name, "the same shapes", "lr and weight_decay")
+    # Shapes tell the rest from the layers, whatever its rate.
+    saved.save("rest", layered((("rest", 7e-3), (1, 1e-3), (0, 5e-4))))
+    answer = saved.convert("rest")["converted"]
+    check([r["name"] for r in answer["replaced"]] == ["lr"], answer)
 
 
 def updates(context):
@@ -161,6 +169,18 @@ def updates(context):
 
     saved.save("adam", adam(0.1))
     saved.refuses("adam", "decoupled_weight_decay")
+    # RAdam keeps what AdamW keeps; apex's groups have no amsgrad either.
+    saved.save("radam", lambda m: torch.optim.RAdam(
+        m.parameters(), lr=1e-3, decoupled_weight_decay=True, weight_decay=0.1))
+    saved.refuses("radam", "no 'amsgrad'", "RAdam")
+
+    def apex(state):
+        for group in state["param_groups"]:
+            del group["amsgrad"]
+            group["bias_correction"] = True
+
+    saved.save("apex", adamw, change=apex)
+    saved.convert("apex")
     saved.save("undecayed", adam(0.0))
     saved.save("other", lambda m: adamw(m, betas=(0.8, 0.95), eps=1e-6))
     for name, want in (
@@ -185,6 +205,7 @@ def others(context):
     for name, kind, words in (
             ("adagrad", torch.optim.Adagrad, ("'sum'", "no optimizer")),
             ("rmsprop", torch.optim.RMSprop, ("'square_avg'", "no optimizer")),
+            ("nadam", torch.optim.NAdam, ("'mu_product'", "no optimizer")),
             ("adafactor", torch.optim.Adafactor, ("adafactor_torch", "factored")),
             ("transformers", lambda p: transformers.optimization.Adafactor(
                 p, lr=1e-3, relative_step=False, scale_parameter=False),

@@ -7,6 +7,7 @@ utils/zero_to_fp32.py of release 0.19.8)."""
 import contextlib
 import enum
 import glob
+import json
 import math
 import os
 import random
@@ -351,6 +352,39 @@ def states_layouts(context):
     return f"{compared} states"
 
 
+def states_counted(context):
+    """DeepSpeed's own Adam counts steps as plain numbers; without a count the
+    engine's is taken, less the steps that a loss scale skipped."""
+    import torch
+    from convert_checkpoint_cases import convert
+    torch.manual_seed(2)
+    groups = [{"a": torch.randn(3, 4), "b": torch.randn(5)}]
+    for stage in (2, 3):
+        for step in (5, None):
+            name = f"{stage}-{step}"
+            path = save(context.path(name), stage, 2, groups)
+            for file in glob.glob(os.path.join(path, "*.pt")):
+                with deepspeed_classes():
+                    saved = torch.load(file, weights_only=False)
+                    if "module" in saved:
+                        saved["skipped_steps"] = 2
+                    else:
+                        base = saved["optimizer_state_dict"][
+                            "optimizer_state_dict" if stage == 3
+                            else "base_optimizer_state"]
+                        for state in base["state"].values():
+                            del state["step"]
+                            if step:
+                                state["step"] = step
+                    torch.save(saved, file)
+            convert(context, context.path(name), context.path(name + "-run"),
+                    "accel-run", "--samples", "14")
+            with open(context.path(name + "-run", "state.json"), encoding="utf-8") as f:
+                state = json.load(f)
+            check((state["step"], state["optimizer_steps"]) == (7, 5), state)
+    return "5 steps of 7"
+
+
 def memory(context):
     """Host memory does not grow with the model, nor time with its tensors."""
     import torch
@@ -374,4 +408,5 @@ def memory(context):
 CASES = [("merge-zero-produced", produced), ("merge-zero-layouts", layouts),
          ("convert-zero-produced", states_produced),
          ("convert-zero-layouts", states_layouts),
+         ("convert-zero-counted", states_counted),
          ("merge-zero-refused", refused), ("merge-zero-memory", memory)]
