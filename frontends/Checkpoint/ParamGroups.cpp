@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/ParamGroups.h"
+#include "frontends/Checkpoint/ConvertedFloats.h"
+#include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "runtime/plan/Optimizers.h"
 
@@ -66,7 +68,9 @@ ParamGroup groupAt(const Pickle &pickle, ValueId id) {
   return group;
 }
 
-std::string textOf(const std::vector<double> &numbers) {
+std::string textOf(const std::vector<double> &numbers, bool isFlag = false) {
+  if (isFlag)
+    return numbers[0] != 0 ? "true" : "false";
   return numbers.size() == 1 ? nlohmann::json(numbers[0]).dump()
                              : nlohmann::json(numbers).dump();
 }
@@ -88,10 +92,37 @@ std::optional<double> ParamGroup::baseRate() const {
 std::vector<ParamGroup> paramGroupsAt(const Pickle &pickle, ValueId optimizer) {
   std::vector<ParamGroup> groups;
   const auto list = pickle.field(optimizer, "param_groups");
-  for (ValueId id : list ? pickle.at(*list).items : std::vector<ValueId>())
-    if (ParamGroup group = groupAt(pickle, id); !group.params.empty())
+  size_t index = 0;
+  for (ValueId id : list ? pickle.at(*list).items : std::vector<ValueId>()) {
+    ParamGroup group = groupAt(pickle, id);
+    group.index = index++;
+    if (!group.params.empty())
       groups.push_back(std::move(group));
+  }
   return groups;
+}
+
+bool takeTensors(const Part &part, const std::vector<std::string> &inside,
+                 std::vector<ParamGroup> &groups,
+                 DiagnosticEngine &diagnostics) {
+  std::string prefix; // of names, which count the items of lists too
+  for (const std::string &key : inside)
+    prefix += key + ".";
+  prefix += "param_groups.";
+  PieceReader reader(diagnostics);
+  for (const Tensor &tensor : part.tensors)
+    for (ParamGroup &group : groups) {
+      if (tensor.path.empty() || !isConvertedFloat(tensor.dtype) ||
+          tensor.bytes != elementBytes(tensor.dtype) ||
+          tensor.name !=
+              prefix + std::to_string(group.index) + "." + tensor.path.back())
+        continue;
+      const auto number = reader.number(tensor);
+      if (!number)
+        return false;
+      group.values[tensor.path.back()] = {*number};
+    }
+  return true;
 }
 
 std::map<std::string, double> stepsAt(const Pickle &pickle, ValueId optimizer) {
@@ -179,10 +210,10 @@ std::vector<Replaced> replacedBy(const ParamGroup &saved,
                                  const plan::Optimizer &plan, size_t index) {
   std::vector<Replaced> replaced;
   auto compare = [&](const char *name, const std::vector<double> &had,
-                     const std::vector<double> &has) {
+                     const std::vector<double> &has, bool isFlag = false) {
     if (had.size() == has.size() &&
         !std::equal(had.begin(), had.end(), has.begin(), sameHyperparameter))
-      replaced.push_back({name, textOf(had), textOf(has)});
+      replaced.push_back({name, textOf(had, isFlag), textOf(has, isFlag)});
   };
   if (const auto rate = saved.baseRate())
     compare("lr", {*rate}, {plan.groups[index].lr});
@@ -192,7 +223,8 @@ std::vector<Replaced> replacedBy(const ParamGroup &saved,
     for (const plan::Hyperparameter &each : description->hyperparameters)
       if (auto found = saved.values.find(each.name);
           found != saved.values.end())
-        compare(each.name, found->second, plan::valueOf(plan, each.name));
+        compare(each.name, found->second, plan::valueOf(plan, each.name),
+                each.kind == plan::Hyperparameter::Kind::Flag);
   return replaced;
 }
 

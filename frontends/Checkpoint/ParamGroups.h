@@ -25,13 +25,22 @@ namespace accel::checkpoint {
 
 struct ParamGroup {
   std::vector<std::string> params; // names or numbers; never empty
-  /// By name: "lr", "betas"; a flag is 0 or 1. Tensors and texts are left out.
+  size_t index = 0;                // in param_groups
+  /// By name: "lr", "betas"; a flag is 0 or 1. Texts are left out, and tensors,
+  /// which takeTensors adds.
   std::map<std::string, std::vector<double>> values;
 
   /// The rate before a schedule, where there is one.
   std::optional<double> baseRate() const;
   std::optional<double> value(const std::string &key) const;
 };
+
+/// A rate that is a tensor, as a compiled or captured step wants it: adds those
+/// of `part` with one element to the groups that lie below the keys `inside`.
+/// False, reported, where one cannot be read.
+bool takeTensors(const Part &part, const std::vector<std::string> &inside,
+                 std::vector<ParamGroup> &groups,
+                 DiagnosticEngine &diagnostics);
 
 struct SavedOptimizer {
   std::vector<ParamGroup> groups;

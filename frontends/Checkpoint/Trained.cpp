@@ -147,9 +147,11 @@ private:
     SavedOptimizer saved;
     if (part.format == PartFormat::TorchSave && !state->pieces.empty()) {
       const std::string &path = state->pieces.front().file;
-      auto own = readSavedOptimizer(
-          path, {state->path.begin(), state->path.end() - 3}, diagnostics);
-      if (!own || !checkUpdates(own->groups, path, diagnostics) ||
+      const std::vector<std::string> inside(state->path.begin(),
+                                            state->path.end() - 3);
+      auto own = readSavedOptimizer(path, inside, diagnostics);
+      if (!own || !takeTensors(part, inside, own->groups, diagnostics) ||
+          !checkUpdates(own->groups, path, diagnostics) ||
           !checkAdam(own->groups, kinds, path, diagnostics))
         return false;
       saved = std::move(*own);

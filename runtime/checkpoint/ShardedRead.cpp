@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -352,10 +353,24 @@ TrainState loadCheckpoint(Executor &executor, const std::string &folder,
           checkpoint.read(plan.parameters[piece.parameter], piece,
                           state.rule.name, unit.state(i), &state);
   }
+  std::vector<std::string> missing;
   for (const plan::Buffer &each : plan.buffers)
-    if (each.persistent && buffers.has(each.fqn))
+    if (each.persistent && buffers.has(each.fqn)) {
       if (const at::Tensor values = checkpoint.buffer(each); values.defined())
         buffers.set(each.fqn, values);
+      else
+        missing.push_back(each.fqn);
+    }
+  if (!missing.empty() && executor.groups().rank() == 0) {
+    const std::string more =
+        missing.size() == 1
+            ? ""
+            : " (and " + std::to_string(missing.size() - 1) + " more)";
+    std::fprintf(stderr,
+                 "accel-run: note: the checkpoint has no buffer '%s'%s: the "
+                 "plan's initial value counts\n",
+                 missing[0].c_str(), more.c_str());
+  }
   executor.setOptimizerSteps(state.optimizerSteps);
   executor.scaler().set(state.scaler);
   return state;

@@ -197,6 +197,26 @@ def updates(context):
     check("the plan's eps 1e-08 counts, not the checkpoint's 1e-06" in text, text)
 
 
+def values(context):
+    """Rates that are tensors, and flags."""
+    import torch
+    saved = Saved(context, optimizer={"name": "sgd", "lr": 1e-3, "momentum": 0.9,
+                                      "nesterov": True, "weight_decay": 0.0})
+
+    def sgd(rate, nesterov):
+        return lambda m: torch.optim.SGD(m.parameters(), lr=rate, momentum=0.9,
+                                         nesterov=nesterov)
+
+    saved.save("same", sgd(torch.tensor(1e-3), True))
+    saved.save("rate", sgd(torch.tensor(0.5), True))
+    saved.save("flag", sgd(1e-3, False))
+    for name, want in (("same", []), ("rate", [("lr", "0.5", "0.001")]),
+                       ("flag", [("nesterov", "false", "true")])):
+        answer = saved.convert(name)["converted"]
+        found = [(r["name"], r["checkpoint"], r["plan"]) for r in answer["replaced"]]
+        check(found == want, f"{name}: {found}")
+
+
 def others(context):
     """States of optimizers that accel-run has not, or not in this form."""
     import torch
@@ -233,5 +253,6 @@ def names(context):
 
 
 CASES = [("saved-steps", counts), ("saved-groups", groups),
-         ("saved-updates", updates), ("saved-others", others),
+         ("saved-updates", updates), ("saved-values", values),
+         ("saved-others", others),
          ("saved-names", names)]
