@@ -123,6 +123,17 @@ def buffers(context):
         state = _load_state_dict_from_keys(
             storage_reader=dcp.FileSystemReader(context.path(name + "-dcp")))
         equal(state["model"], got)
+    # A checkpoint of a model that had no such buffer yet.
+    del state["model"]["mask"]
+    dcp.save(state, checkpoint_id=context.path("without"), no_dist=True)
+    harness.run([context.binary("accel-opt"), "checkpoint", "convert",
+                 context.path("without"), "--to", "accel-run", "--samples", "32",
+                 "-o", context.path("lacking")])
+    text = harness.run([context.binary("accel-run"), plan, "--nproc", "2", "--resume",
+                        context.path("lacking"), "--out", context.path("more"),
+                        "--steps", "5"])
+    note = "the checkpoint has no buffer 'mask': the plan's initial value counts"
+    check(text.count(note) == 1 and text.count("has no buffer") == 1, text)
     return f"{len(got)} tensors"
 
 
