@@ -37,7 +37,7 @@ public:
       : path((std::filesystem::path(read.folder) / part.path).string()),
         groups(groups), plan(plan), diagnostics(diagnostics) {
     for (const Tensor &tensor : part.tensors)
-      if (isState(tensor) && !tensor.shape.empty()) // numbers count steps
+      if (isState(tensor) && tensor.path.back() != "step")
         shapes[keyOf(tensor)] = tensor.shape;
   }
 
@@ -66,70 +66,81 @@ public:
   }
 
 private:
-  using Pairs = std::vector<std::vector<bool>>; // [group][planned group]
+  /// Which groups of the plan a group of the file may be.
+  struct Pairs {
+    explicit Pairs(size_t n)
+        : open(n, std::vector<bool>(n)), ofGroup(n), ofPlanned(n) {}
+    void add(size_t group, size_t planned) {
+      open[group][planned] = true;
+      ++ofGroup[group];
+      ++ofPlanned[planned];
+    }
+    void remove(size_t group, size_t planned) {
+      if (!open[group][planned])
+        return;
+      open[group][planned] = false;
+      --ofGroup[group];
+      --ofPlanned[planned];
+    }
+    /// One that is the only choice for either of the two.
+    std::optional<std::pair<size_t, size_t>> single() const {
+      const size_t n = open.size();
+      for (size_t k = 0; k < n; ++k) {
+        for (size_t j = 0; ofGroup[k] == 1 && j < n; ++j)
+          if (open[k][j])
+            return std::pair{k, j};
+        for (size_t i = 0; ofPlanned[k] == 1 && i < n; ++i)
+          if (open[i][k])
+            return std::pair{i, k};
+      }
+      return std::nullopt;
+    }
+    std::vector<std::vector<bool>> open; // [group][planned group]
+    std::vector<size_t> ofGroup, ofPlanned;
+  };
 
-  /// Shapes first, which know a parameter better than a rate does; then the
+  /// Shapes first, which leave one choice whatever the rates are; then the
   /// hyperparameters of groups that shapes leave open.
   std::optional<std::map<std::string, std::string>>
   pair(const std::vector<PlannedGroup> &planned) {
     const size_t n = groups.size();
-    Pairs open(n, std::vector<bool>(n));
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t j = 0; j < n; ++j)
-        open[i][j] = agree(groups[i], planned[j].parameters);
-    }
-    size_t left = n;
-    takeSingle(open, planned, left);
-    size_t fitting = 0;
+    Pairs pairs(n);
     for (size_t i = 0; i < n; ++i)
-      fitting += count(open, i, /*ofGroup=*/true) > 0;
-    if (fitting != left)
+      for (size_t j = 0; j < n; ++j)
+        if (agree(groups[i], planned[j].parameters))
+          pairs.add(i, j);
+    const size_t left = n - takeSingle(pairs, planned);
+    if (size_t(n - std::count(pairs.ofGroup.begin(), pairs.ofGroup.end(), 0)) !=
+        left)
       return refuse(planned);
     for (size_t i = 0; i < n; ++i)
       for (size_t j = 0; j < n; ++j)
-        open[i][j] =
-            open[i][j] && sameHyperparameters(groups[i], planned[j].index);
+        if (!sameHyperparameters(groups[i], planned[j].index))
+          pairs.remove(i, j);
     // A rate that fits two groups of either side tells nothing, even where
     // others are taken: in the script it may have been another's.
-    for (size_t i = 0; i < n; ++i)
-      if (count(open, i, /*ofGroup=*/true) > 1 ||
-          count(open, i, /*ofGroup=*/false) > 1)
-        return ambiguous();
-    takeSingle(open, planned, left);
-    if (left > 0)
+    auto several = [](size_t count) { return count > 1; };
+    if (std::any_of(pairs.ofGroup.begin(), pairs.ofGroup.end(), several) ||
+        std::any_of(pairs.ofPlanned.begin(), pairs.ofPlanned.end(), several) ||
+        takeSingle(pairs, planned) != left)
       return ambiguous();
     return std::move(names);
   }
 
-  static size_t count(const Pairs &open, size_t at, bool ofGroup) {
-    size_t count = 0;
-    for (size_t k = 0; k < open.size(); ++k)
-      count += ofGroup ? open[at][k] : open[k][at];
-    return count;
-  }
-
-  /// Names the parameters of a group for which, or for whose planned group, one
-  /// choice is left, and takes both away, until no such is there.
-  void takeSingle(Pairs &open, const std::vector<PlannedGroup> &planned,
-                  size_t &left) {
-    const size_t n = open.size();
-    auto take = [&] {
-      for (size_t i = 0; i < n; ++i)
-        for (size_t j = 0; j < n; ++j) {
-          if (!open[i][j] || (count(open, i, /*ofGroup=*/true) > 1 &&
-                              count(open, j, /*ofGroup=*/false) > 1))
-            continue;
-          for (size_t k = 0; k < groups[i].params.size(); ++k)
-            names[groups[i].params[k]] = planned[j].parameters[k]->fqn;
-          for (size_t k = 0; k < n; ++k)
-            open[i][k] = open[k][j] = false;
-          --left;
-          return true;
-        }
-      return false;
-    };
-    while (take())
-      ;
+  /// Names the parameters of groups for which, or for whose planned group, one
+  /// choice is left, and takes both away, until there are none; how many.
+  size_t takeSingle(Pairs &pairs, const std::vector<PlannedGroup> &planned) {
+    size_t taken = 0;
+    for (; const auto single = pairs.single(); ++taken) {
+      const auto [i, j] = *single;
+      for (size_t k = 0; k < groups[i].params.size(); ++k)
+        names[groups[i].params[k]] = planned[j].parameters[k]->fqn;
+      for (size_t k = 0; k < groups.size(); ++k) {
+        pairs.remove(i, k);
+        pairs.remove(k, j);
+      }
+    }
+    return taken;
   }
 
   std::nullopt_t fail(const std::string &code, const std::string &message,
