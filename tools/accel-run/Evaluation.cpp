@@ -25,7 +25,8 @@ Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers)
       hasLabels(data.has("labels") &&
                 data.load("labels", 0).scalar_type() == at::kLong) {
   checkLabels();
-  if (job.evalBatches > allBatches() && executor.groups().rank() == 0)
+  if (!isMixture() && job.evalBatches > allBatches() &&
+      executor.groups().rank() == 0)
     std::fprintf(stderr,
                  "accel-run: note: eval.batches is %lld, and %lld evaluate all "
                  "of the %lld samples: no sample is evaluated twice\n",
@@ -49,17 +50,27 @@ Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers)
                  why.c_str());
 }
 
+bool Evaluation::isMixture() const {
+  return std::any_of(
+      job.evalData.files.begin(), job.evalData.files.end(),
+      [](const plan::DataFile &file) { return file.weight > 0; });
+}
+
 int64_t Evaluation::allBatches() const {
   const int64_t together = job.microBatch * executor.groups().mesh().dataSize();
   return (data.samples() + together - 1) / together;
 }
 
 int64_t Evaluation::batches() const {
+  if (isMixture() && job.evalBatches > 0)
+    return job.evalBatches;
   return job.evalBatches == 0 ? allBatches()
                               : std::min(job.evalBatches, allBatches());
 }
 
 int64_t Evaluation::ownRows(int64_t k) const {
+  if (isMixture())
+    return job.microBatch;
   return std::clamp<int64_t>(data.samples() - k * job.microBatch, 0,
                              job.microBatch);
 }
@@ -136,7 +147,7 @@ EvalRecord Evaluation::run(int64_t step) {
     const int64_t k = i * mesh.dataSize() + mesh.dataIndex();
     if (!hasLabels) {
       const Loss samples =
-          lossOfSamples(k, (i + 1) * together > data.samples());
+          lossOfSamples(k, !isMixture() && (i + 1) * together > data.samples());
       loss += samples.sum;
       weight += samples.weight;
       continue;

@@ -59,6 +59,9 @@ private:
   /// it is `filled`, that is, some rank's last rows are evaluated before.
   Loss lossOfSamples(int64_t k, bool filled);
   at::Tensor loadLabels(int64_t k);
+  /// Files with weights go on without an end: their batches hold no sample that
+  /// only fills them up, and no number of batches is all of them.
+  bool isMixture() const;
   /// Rows of micro-batch `k` that are not evaluated before.
   int64_t ownRows(int64_t k) const;
   /// Micro-batches of all ranks that hold each sample once.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <unistd.h>
 
@@ -67,6 +68,10 @@ std::string toJsonLine(const StepRecord &record) {
 }
 
 std::string linesOf(const std::string &path, int64_t doneSteps) {
+  // A pipe would be waited for forever: its writer is this process.
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code))
+    return "";
   std::ifstream input(path);
   std::string kept, line;
   while (std::getline(input, line)) {

@@ -67,7 +67,8 @@ private:
 std::string toJsonLine(const StepRecord &record);
 
 /// The lines, JSON objects with a step, of the `doneSteps` that an earlier run
-/// left in a file. What goes on from them is written behind them.
+/// left in a file. What goes on from them is written behind them. A pipe or a
+/// device has none.
 std::string linesOf(const std::string &path, int64_t doneSteps);
 
 /// Rank 0's log file and progress; the other ranks have none.
