@@ -349,16 +349,12 @@ void JobReader::checkPredictions(const JobConfig &job) {
     return;
   if (plan::isWithin(folder, path))
     return refuse(name + " is the folder of checkpoints");
-  if (!plan::isWithin(path, folder))
+  const std::string own = plan::ownName(path, folder);
+  if (own.empty())
     return;
-  const fs::path inside =
-      fs::weakly_canonical(path, failed)
-          .lexically_relative(fs::weakly_canonical(folder, failed));
-  const std::string part = inside.begin()->string();
-  const bool isBelow = std::distance(inside.begin(), inside.end()) > 1;
-  if (part == plan::outputModel || (isBelow && part.starts_with("step-")))
-    refuse("the predictions would be in '" + part +
-           "' of the folder of checkpoints, which the run replaces");
+  const bool isItself = plan::canonical(path) == plan::canonical(folder / own);
+  refuse(std::string("the predictions would be ") + (isItself ? "" : "in ") +
+         "'" + own + "' of the folder of checkpoints, which the run replaces");
 }
 
 void JobReader::noteDocuments(const JobConfig &job) {

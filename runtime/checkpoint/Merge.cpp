@@ -164,7 +164,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
   const bool first = groups.rank() == 0;
-  const std::string temporary = folder + ".partial";
+  const std::string temporary = folder + plan::partialSuffix;
   std::vector<Output> outputs = distribute(plan, limit);
   std::vector<std::string> heads;
   for (Output &output : outputs)
@@ -246,7 +246,7 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
       return;
     syncFolder(temporary);
     // The old folder goes only when the new one is complete.
-    const std::string old = folder + ".old";
+    const std::string old = folder + plan::replacedSuffix;
     std::error_code code;
     removeModel(old);
     if (!plan::mayReplace(folder))

@@ -31,17 +31,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char *runFile = "run.json";
-constexpr const char *lockFile = ".lock";
-constexpr const char *prefix = "step-";
-
-/// True if `name` is a checkpoint's.
-bool isStep(const std::string &name) {
-  const size_t digits = std::strlen(prefix);
-  return name.rfind(prefix, 0) == 0 && name.size() > digits &&
-         name.size() <= digits + 18 &&
-         name.find_first_not_of("0123456789", digits) == std::string::npos;
-}
+using plan::lockFile;
+using plan::runFile;
+constexpr const char *prefix = plan::checkpointPrefix;
 
 /// A JSON object from a file; null if there is none.
 nlohmann::json readObject(const fs::path &path) {
@@ -146,7 +138,7 @@ std::string passedOver(const std::string &dir, const std::string &from) {
   std::map<std::string, std::string> why; // by name
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     const std::string name = entry.path().filename().string();
-    if (!isStep(name) || (!from.empty() && name <= last))
+    if (!plan::isCheckpointName(name) || (!from.empty() && name <= last))
       continue;
     if (!fs::exists(entry.path() / checkpointMark.file, code))
       why[name] =
@@ -186,7 +178,7 @@ std::string passedOver(const std::string &dir, const std::string &from) {
   fs::path given = folder.lexically_normal();
   if (!given.has_filename()) // "step-00000008/"
     given = given.parent_path();
-  if (isStep(given.filename().string()))
+  if (plan::isCheckpointName(given.filename().string()))
     throw FileError(resume + ": is not complete (no " + checkpointMark.file +
                     "); continue from another checkpoint");
   throw FileError(resume + ": there is no complete checkpoint");
@@ -258,7 +250,7 @@ void tidy(const std::string &dir) {
 std::string foreignFolder(const std::string &dir) {
   std::error_code code;
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
-    if (!isStep(entry.path().filename().string()))
+    if (!plan::isCheckpointName(entry.path().filename().string()))
       continue;
     // Shards say whose it is where state.json is damaged.
     if (!fs::is_directory(entry.symlink_status(code)) ||
@@ -287,7 +279,7 @@ std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir) {
   std::error_code code;
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code)) {
     const std::string name = entry.path().filename().string();
-    if (!isStep(name))
+    if (!plan::isCheckpointName(name))
       continue;
     const fs::path state = entry.path() / "state.json";
     if (!fs::exists(state, code))
@@ -424,7 +416,7 @@ void recordRun(const std::string &dir, const Start &start) {
     json["from"] = samePath(from.parent_path(), dir) ? from.filename().string()
                                                      : from.string();
   }
-  const std::string temporary = path.string() + ".partial";
+  const std::string temporary = path.string() + plan::partialSuffix;
   removeQuietly(temporary);
   writeTextDurably(temporary, json.dump(2) + "\n");
   renameDurably(temporary, path.string());

@@ -15,6 +15,7 @@
 #define ACCEL_RUNTIME_CHECKPOINT_RUNFOLDER_H
 
 #include "runtime/checkpoint/Files.h"
+#include "runtime/plan/OutputModel.h"
 
 #include <chrono>
 #include <cstdint>
@@ -41,10 +42,8 @@ std::string checkpointName(int64_t step);
 inline const FolderMark checkpointMark{"state.json",
                                        FolderMark::Says::Complete};
 
-/// Suffixes of checkpoints that are on their way out: replaced by one of the
-/// same step that is not in its place yet, and about to be removed.
-constexpr const char *replacedSuffix = ".old";
-constexpr const char *removedSuffix = ".removed";
+using plan::removedSuffix;
+using plan::replacedSuffix;
 
 /// Removes a checkpoint: first it loses its name, so that no half of one counts
 /// as a checkpoint. Nothing happens where there is none.

@@ -26,8 +26,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char *partial = ".partial";
-
 /// Where this rank's file has which elements of a unit. Of a parameter that is
 /// split over an axis a rank has many runs of one length, equally far apart:
 /// one entry says all of them.
@@ -232,7 +230,7 @@ CheckpointFolder::CheckpointFolder(Executor &executor, const std::string &dir,
                                    const TrainState &state)
     : executor(executor), dir(dir), state(state),
       target((fs::path(dir) / checkpointName(state.step)).string()),
-      temporary(target + partial) {}
+      temporary(target + plan::partialSuffix) {}
 
 void CheckpointFolder::stage(const std::function<void()> &work) {
   Groups &groups = executor.groups();

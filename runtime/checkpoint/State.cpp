@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/checkpoint/Safetensors.h"
 #include "runtime/plan/JsonParse.h"
+#include "runtime/plan/OutputModel.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -198,7 +199,8 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
     state.run = json.at("run").get<std::string>();
     state.step = read.count(json, "step", 0);
     if (const std::string name = fs::path(folder).filename().string();
-        name.rfind("step-", 0) == 0 && name != checkpointName(state.step))
+        name.rfind(plan::checkpointPrefix, 0) == 0 &&
+        name != checkpointName(state.step))
       read.fail("is of step " + std::to_string(state.step) +
                 ", and its folder is " + name);
     // A step takes a micro-batch on one rank at least.

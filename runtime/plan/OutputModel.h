@@ -7,12 +7,14 @@
 // A job writes the trained model to `model` in its checkpoint folder and
 // replaces what stands there. So that this is never the base model or somebody
 // else's folder, each folder that accel-run writes holds a mark. The compiler
-// and the runtime both refuse a job that would replace another one.
+// and the runtime both refuse a job that would replace another one, and output
+// files in the place of what a run itself writes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_OUTPUTMODEL_H
 #define ACCEL_RUNTIME_PLAN_OUTPUTMODEL_H
 
+#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -21,6 +23,25 @@ namespace accel::plan {
 constexpr const char *outputModel = "model";
 /// {"format", "run", "step"} of the training that wrote the folder.
 constexpr const char *outputModelMark = "accel-run.json";
+
+/// Other names in a run's folder: checkpoints are this and digits, the file
+/// that names the run, and the one that a process locks.
+constexpr const char *checkpointPrefix = "step-";
+constexpr const char *runFile = "run.json";
+constexpr const char *lockFile = ".lock";
+/// Suffixes of what is being written, is replaced by one of the same name that
+/// is not in its place yet, and is about to be removed.
+constexpr const char *partialSuffix = ".partial";
+constexpr const char *replacedSuffix = ".old";
+constexpr const char *removedSuffix = ".removed";
+
+/// True if `name` is a checkpoint's.
+inline bool isCheckpointName(const std::string &name) {
+  const size_t digits = std::strlen(checkpointPrefix);
+  return name.rfind(checkpointPrefix, 0) == 0 && name.size() > digits &&
+         name.size() <= digits + 18 &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
+}
 
 /// True if nothing is lost when `folder` is replaced: it is absent, empty, or
 /// was written by accel-run.
@@ -34,21 +55,55 @@ inline bool mayReplace(const std::filesystem::path &folder) {
           fs::is_regular_file(folder / outputModelMark, code));
 }
 
+/// The one spelling of a path, whether or not it exists; links are followed.
+/// Of a relative path that does not exist weakly_canonical alone stays
+/// relative.
+inline std::filesystem::path canonical(const std::filesystem::path &path) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  fs::path one = fs::weakly_canonical(fs::absolute(path, code), code);
+  return one.has_filename() ? one : one.parent_path(); // a trailing slash
+}
+
+/// True if what is written to one path is read from the other: hard links too.
+inline bool isSameFile(const std::filesystem::path &a,
+                       const std::filesystem::path &b) {
+  std::error_code code;
+  return canonical(a) == canonical(b) ||
+         std::filesystem::equivalent(a, b, code);
+}
+
 /// True if `path` is `folder` or lies in it; links are followed.
 inline bool isWithin(const std::filesystem::path &path,
                      const std::filesystem::path &folder) {
-  namespace fs = std::filesystem;
-  std::error_code code;
-  const fs::path inner = fs::weakly_canonical(path, code);
-  const fs::path outer = fs::weakly_canonical(folder, code);
+  const std::filesystem::path inner = canonical(path);
+  const std::filesystem::path outer = canonical(folder);
   auto i = inner.begin();
   for (auto o = outer.begin(); o != outer.end(); ++o, ++i) {
-    if (o->empty()) // a trailing slash
-      break;
     if (i == inner.end() || *i != *o)
       return false;
   }
   return true;
+}
+
+/// Where `path` is, or lies in, what a run itself writes into its folder of
+/// checkpoints, the name of that: the model, checkpoints, and the files by
+/// which the folder counts, also while they are written and removed.
+/// Otherwise "".
+inline std::string ownName(const std::filesystem::path &path,
+                           const std::filesystem::path &runFolder) {
+  if (!isWithin(path, runFolder))
+    return "";
+  const std::filesystem::path inside =
+      canonical(path).lexically_relative(canonical(runFolder));
+  const std::string name = inside.begin()->string();
+  std::string kind = name;
+  for (const char *suffix : {removedSuffix, replacedSuffix, partialSuffix})
+    if (kind.ends_with(suffix))
+      kind.resize(kind.size() - std::strlen(suffix));
+  const bool isOwn = isCheckpointName(kind) || kind == outputModel ||
+                     kind == runFile || kind == lockFile;
+  return isOwn ? name : "";
 }
 
 } // namespace accel::plan

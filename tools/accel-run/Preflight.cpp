@@ -10,12 +10,14 @@
 #include "runtime/checkpoint/RunFolder.h"
 #include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
+#include "runtime/plan/PredictionsFile.h"
 #include "runtime/plan/Verify.h"
 #include "tools/accel-run/Evaluation.h"
 #include "tools/accel-run/FitTarget.h"
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -116,7 +118,7 @@ static void checkOutputModel(const Input &input) {
     if (!path.empty() && plan::isWithin(path, output))
       throw InputError("the trained model would replace " + output.string() +
                        ", which the job reads (" + path + ")" + elsewhere);
-  for (const char *suffix : {"", ".partial", ".old"}) {
+  for (const char *suffix : {"", plan::partialSuffix, plan::replacedSuffix}) {
     const std::string folder = output.string() + suffix;
     if (!plan::mayReplace(folder))
       throw InputError("the trained model would replace " + folder +
@@ -144,9 +146,28 @@ static void checkFolder(const Input &input, const Options &options) {
   chooseStart(input.outDir, options.resume);
 }
 
+/// What stands beside the weights, which the trained model is given. Lines of
+/// steps are an earlier run's, which may write the file again.
+static std::vector<std::string> filesOfModel(const std::string &folder) {
+  std::vector<std::string> files;
+  std::error_code code;
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(folder, code)) {
+    const std::string line = "{\"step\":";
+    std::string start(line.size(), '\0');
+    if (entry.is_regular_file(code))
+      std::ifstream(entry.path()).read(start.data(), start.size());
+    if (entry.is_regular_file(code) && start != line)
+      files.push_back(entry.path().string());
+  }
+  return files;
+}
+
 /// No file that is written takes the place of one that is read, of another one
-/// that is written, or of a folder, which the end of a training would find out.
+/// that is written, of what the run writes itself, or of a folder, which the
+/// end of a training would find out.
 static void checkOutputFiles(const Input &input, const Options &options) {
+  const std::string predictions = "eval.predictions";
   std::vector<std::pair<std::string, std::string>> written = {
       {"--log", options.log},
       {"--profile", options.profile},
@@ -155,23 +176,25 @@ static void checkOutputFiles(const Input &input, const Options &options) {
       {"--fit", options.fit}};
   if (!options.calibrates())
     written.emplace_back(
-        "eval.predictions",
-        resolve(input.plan.job.evalPredictions, input.baseDir));
+        predictions, resolve(input.plan.job.evalPredictions, input.baseDir));
   std::vector<std::string> read = whatIsRead(input);
   read.push_back(options.plan);
-  if (!input.modelPath.empty())
-    read.push_back((fs::path(input.modelPath) / "config.json").string());
+  const std::vector<std::string> beside = filesOfModel(input.modelPath);
+  read.insert(read.end(), beside.begin(), beside.end());
   std::error_code code;
   std::erase_if(read, [&](const std::string &path) {
     return path.empty() || fs::is_directory(path, code);
   });
-  const fs::path model = fs::path(input.outDir) / plan::outputModel;
-  std::map<fs::path, std::string> names;
-  for (const auto &[name, file] : written) {
+  const bool hasFolder = !input.outDir.empty() && !options.calibrates();
+  for (size_t i = 0; i < written.size(); ++i) {
+    const auto &[name, file] = written[i];
     if (file.empty())
       continue;
     const std::string shown = name + " " + file;
-    if (!fs::is_directory(fs::absolute(file, code).parent_path(), code))
+    const fs::path parent = fs::absolute(file, code).parent_path();
+    // The run makes its own folder before it writes to any file.
+    if (!fs::is_directory(parent, code) &&
+        !(hasFolder && plan::isWithin(input.outDir, parent)))
       throw InputError(file + ": its folder does not exist");
     if (fs::is_directory(file, code))
       throw InputError(shown + ": is a folder; give a file");
@@ -179,19 +202,27 @@ static void checkOutputFiles(const Input &input, const Options &options) {
     if (fs::exists(file, code) && !fs::is_regular_file(file, code))
       continue;
     for (const std::string &path : read)
-      if (plan::isWithin(file, path))
+      if (plan::isSameFile(file, path))
         throw InputError(shown + ": would overwrite what the job reads (" +
                          path + "); give another file");
-    if (!input.outDir.empty() && !options.calibrates() &&
-        plan::isWithin(file, model))
-      throw InputError(shown + ": is in " + model.string() +
-                       ", which the trained model replaces; give another "
-                       "file");
-    const auto [other, isNew] =
-        names.emplace(fs::weakly_canonical(file, code), name);
-    if (!isNew)
-      throw InputError(shown + ": " + other->second +
-                       " writes the same file; give each its own");
+    const std::string own =
+        hasFolder ? plan::ownName(file, input.outDir) : std::string();
+    if (!own.empty()) {
+      const fs::path replaced = fs::path(input.outDir) / own;
+      const bool isItself = plan::canonical(file) == plan::canonical(replaced);
+      throw InputError(shown + ": is " + (isItself ? "" : "in ") +
+                       replaced.string() +
+                       ", which the run writes itself; give another file");
+    }
+    for (size_t other = 0; other < i; ++other)
+      if (!written[other].second.empty() &&
+          plan::isSameFile(file, written[other].second))
+        throw InputError(shown + ": " + written[other].first +
+                         " writes the same file; give each its own");
+    if (name == predictions && !plan::mayHoldPredictions(file))
+      throw InputError(shown + ": would replace a file that no evaluation has "
+                               "written; give another file in job.yaml, or "
+                               "move that one");
   }
 }
 

@@ -123,7 +123,7 @@ std::optional<yaml::FileTexts> textsOf(EmitKind kind, const std::string &path,
     plan::Plan plan = *result.program;
     // Both are absent before the first run.
     if (!plan.job.evalPredictions.empty() && path != "-" &&
-        plan::isWithin(path, plan.job.evalPredictions)) {
+        plan::isSameFile(path, plan.job.evalPredictions)) {
       engine.error("predictions-file", path,
                    "the run's predictions (eval.predictions) would replace the "
                    "plan",
