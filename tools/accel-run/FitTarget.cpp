@@ -101,21 +101,24 @@ std::string readTarget(const std::string &path, const std::string &device) {
   std::string error;
   if (withMeasured(target.str(), {}, "", error).empty())
     throw FileError(path + ": " + error);
-  std::string line;
-  while (std::getline(target, line)) {
-    if (line.rfind("kind:", 0) != 0)
-      continue;
-    std::istringstream value(line.substr(5));
-    std::string kind;
-    value >> kind;
-    std::erase_if(kind, [](char c) { return c == '"' || c == '\''; });
-    if (kind != device)
-      throw FileError(path + ": the target is of kind '" + kind +
-                      "', and the plan runs on '" + device +
-                      "': seconds of one say nothing of the other; give a "
-                      "target of kind '" +
-                      device + "'");
-  }
+  // accel-opt reads YAML; here a kind in another form is none.
+  std::string line, kind;
+  while (kind.empty() && std::getline(target, line))
+    if (line.rfind("kind: ", 0) == 0)
+      std::istringstream(line.substr(6)) >> kind;
+  std::erase_if(kind, [](char c) { return c == '"' || c == '\''; });
+  if (kind.empty() || kind[0] == '#')
+    throw FileError(path +
+                    ": the target's kind cannot be read: a line must "
+                    "begin with 'kind: " +
+                    device + "', as 'accel-opt targets NAME --format yaml' " +
+                    "prints it");
+  if (kind != device)
+    throw FileError(path + ": the target is of kind '" + kind +
+                    "', and the plan runs on '" + device +
+                    "': seconds of one say nothing of the other; give a "
+                    "target of kind '" +
+                    device + "'");
   return target.str();
 }
 
