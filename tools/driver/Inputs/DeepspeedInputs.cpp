@@ -15,9 +15,11 @@
 #include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/ReadValues.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
+#include "runtime/plan/OutputModel.h"
 #include "tools/driver/Inputs/DriveKeys.h"
 
 #include <cmath>
+#include <type_traits>
 
 namespace accel {
 namespace {
@@ -219,10 +221,16 @@ private:
   }
 
   /// The job file may offload more than DeepSpeed's, not less or elsewhere.
-  void refuseOther(const Setting<OffloadDevice> &from, const Setting<bool> &own,
+  template <typename T, typename Own>
+  void refuseOther(const Setting<T> &from, const Setting<Own> &own,
                    const std::string &part, const std::string &where) {
+    std::string said;
+    if constexpr (std::is_same_v<T, std::string>)
+      said = printablePath(*from);
+    else
+      said = toString(*from);
     refuse(from, "deepspeed-mismatch",
-           from.key + " is " + toString(*from) + ", and the job file says " +
+           from.key + " is " + said + ", and the job file says " +
                "offload: {" + part + ": " + where + "} (" +
                printablePath(own.at.file) + ":" + std::to_string(own.at.line) +
                ")",
@@ -247,12 +255,23 @@ private:
       return false;
     }
     DiskConfig &disk = job.disk;
+    if (const auto &own = disk.folder;
+        own.written() && plan::canonicalPath(*own) !=
+                             plan::canonicalPath(*zero.optimizerNvmePath)) {
+      refuseOther(zero.optimizerNvmePath, own, "nvme",
+                  "{path: " + printablePath(*own) + "}");
+      return false;
+    }
     derive(disk.folder, *zero.optimizerNvmePath, from, "");
-    // DeepSpeed's, where its file does not say otherwise.
-    derive(disk.readAhead, false, from, "");
-    derive(disk.writeBehind, false, from, "");
-    derive(disk.queueDepth, int64_t(8), from, "");
-    derive(disk.threads, int64_t(1), from, "");
+    // DeepSpeed's, where neither file says otherwise.
+    auto otherwise = [&](auto &setting, auto value) {
+      if (!setting.written())
+        derive(setting, value, from, "");
+    };
+    otherwise(disk.readAhead, false);
+    otherwise(disk.writeBehind, false);
+    otherwise(disk.queueDepth, int64_t(8));
+    otherwise(disk.threads, int64_t(1));
     return true;
   }
 
@@ -533,7 +552,8 @@ private:
 void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
                        DiagnosticEngine &engine) {
   const auto &zero = job.accelerate.deepspeed;
-  if (!zero || !zero->fileRead)
+  // An error ends the reading of keys, so that none is known to be unread.
+  if (!zero || !zero->fileRead || engine.hasErrors())
     return;
   DiagnosticEngine silent; // it was read already
   const auto document =
@@ -542,11 +562,13 @@ void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
     return;
   std::string prefix;
   const DiskConfig &disk = job.disk;
+  std::vector<std::string> read = {
+      disk.buffers.key,    disk.readAhead.key,  disk.writeBehind.key,
+      disk.blockBytes.key, disk.queueDepth.key, job.offloadActivations.key};
+  if (disk.threads.key.starts_with("aio."))
+    read.insert(read.end(), {"aio.thread_count", "aio.intra_op_parallelism"});
   noteKeysWithoutBytes(*zero->configFile,
-                       deepspeedRoot(*document->root(), prefix),
-                       {disk.buffers.key, disk.readAhead.key,
-                        disk.writeBehind.key, job.offloadActivations.key},
-                       engine);
+                       deepspeedRoot(*document->root(), prefix), read, engine);
 }
 
 void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,

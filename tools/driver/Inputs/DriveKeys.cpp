@@ -40,6 +40,22 @@ Location DriveKeys::placeOf(const yaml::Node &node) const {
   return {file, node.range.begin.line, node.range.begin.column};
 }
 
+template <typename T>
+void DriveKeys::set(Setting<T> &into, const char *section, const char *key,
+                    std::type_identity_t<T> value) {
+  const yaml::Node &node = *find(section, key);
+  const std::string path = pathOf(section, key);
+  // The other keys are of this file, which may say one thing twice.
+  if (into.written() && into.key.starts_with("offload.nvme.") && *into != value)
+    return report(node, Severity::Error, "deepspeed-mismatch", path,
+                  "'" + path + "' is " + yaml::shortText(node) +
+                      ", and the job file says another " + into.key + " (" +
+                      printablePath(into.at.file) + ":" +
+                      std::to_string(into.at.line) + ")",
+                  "leave one of them out");
+  into = {value, Origin::Written, path, placeOf(node), ""};
+}
+
 void DriveKeys::takeFlag(const char *key, Setting<bool> &into) {
   const yaml::Node *node = find(offload, key);
   if (!node)
@@ -50,7 +66,7 @@ void DriveKeys::takeFlag(const char *key, Setting<bool> &into) {
                   "'" + path + "' must be true or false, this is " +
                       yaml::shortText(*node),
                   "");
-  into = {isOneOf(*node, "true"), Origin::Written, path, placeOf(*node), ""};
+  set(into, offload, key, isOneOf(*node, "true"));
 }
 
 std::optional<int64_t> DriveKeys::number(const char *section, const char *key,
@@ -93,7 +109,7 @@ void DriveKeys::takeBuffers() {
             (least == 1 ? ""
                         : ", or \"pipeline_read\" and \"pipeline_write\" "
                           "false"));
-  disk.buffers = {*count / tensors, Origin::Written, path, placeOf(node), ""};
+  set(disk.buffers, offload, "buffer_count", *count / tensors);
 }
 
 void DriveKeys::noteOthers() {
@@ -123,16 +139,15 @@ void DriveKeys::take() {
   takeFlag("pipeline_read", disk.readAhead);
   takeFlag("pipeline_write", disk.writeBehind);
   takeBuffers();
-  auto set = [&](Setting<int64_t> &into, const char *key, int64_t least,
-                 int64_t most) {
+  auto takeNumber = [&](Setting<int64_t> &into, const char *key, int64_t least,
+                        int64_t most) {
     if (const auto value = number(requests, key, least, most))
-      into = {*value, Origin::Written, pathOf(requests, key),
-              placeOf(*find(requests, key)), ""};
+      set(into, requests, key, *value);
   };
-  set(disk.blockBytes, "block_size", 4096, 1 << 30);
-  set(disk.queueDepth, "queue_depth", 1, 1 << 12);
-  set(disk.threads, "thread_count", 1, 1 << 8);
-  set(disk.threads, "intra_op_parallelism", 1, 1 << 8);
+  takeNumber(disk.blockBytes, "block_size", 4096, 1 << 30);
+  takeNumber(disk.queueDepth, "queue_depth", 1, 1 << 12);
+  takeNumber(disk.threads, "thread_count", 1, 1 << 8);
+  takeNumber(disk.threads, "intra_op_parallelism", 1, 1 << 8);
   noteOthers();
 }
 

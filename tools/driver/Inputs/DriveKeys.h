@@ -16,6 +16,7 @@
 #include "frontends/Yaml/Yaml.h"
 
 #include <string>
+#include <type_traits>
 
 namespace accel {
 
@@ -35,6 +36,11 @@ private:
   void takeFlag(const char *key, Setting<bool> &into);
   std::optional<int64_t> number(const char *section, const char *key,
                                 int64_t least, int64_t most);
+  /// Sets what the JSON's `key` of a section says, unless the job file says
+  /// something else.
+  template <typename T>
+  void set(Setting<T> &into, const char *section, const char *key,
+           std::type_identity_t<T> value);
   void takeBuffers();
   void noteOthers();
   Location placeOf(const yaml::Node &node) const;
