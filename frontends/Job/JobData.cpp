@@ -352,7 +352,8 @@ void JobReader::checkPredictions(const JobConfig &job) {
   const std::string own = plan::ownName(path, folder);
   if (own.empty())
     return;
-  const bool isItself = plan::canonical(path) == plan::canonical(folder / own);
+  const bool isItself =
+      plan::canonicalPath(path) == plan::canonicalPath(folder / own);
   refuse(std::string("the predictions would be ") + (isItself ? "" : "in ") +
          "'" + own + "' of the folder of checkpoints, which the run replaces");
 }

@@ -58,7 +58,7 @@ inline bool mayReplace(const std::filesystem::path &folder) {
 /// The one spelling of a path, whether or not it exists; links are followed.
 /// Of a relative path that does not exist weakly_canonical alone stays
 /// relative.
-inline std::filesystem::path canonical(const std::filesystem::path &path) {
+inline std::filesystem::path canonicalPath(const std::filesystem::path &path) {
   namespace fs = std::filesystem;
   std::error_code code;
   fs::path one = fs::weakly_canonical(fs::absolute(path, code), code);
@@ -69,15 +69,15 @@ inline std::filesystem::path canonical(const std::filesystem::path &path) {
 inline bool isSameFile(const std::filesystem::path &a,
                        const std::filesystem::path &b) {
   std::error_code code;
-  return canonical(a) == canonical(b) ||
+  return canonicalPath(a) == canonicalPath(b) ||
          std::filesystem::equivalent(a, b, code);
 }
 
 /// True if `path` is `folder` or lies in it; links are followed.
 inline bool isWithin(const std::filesystem::path &path,
                      const std::filesystem::path &folder) {
-  const std::filesystem::path inner = canonical(path);
-  const std::filesystem::path outer = canonical(folder);
+  const std::filesystem::path inner = canonicalPath(path);
+  const std::filesystem::path outer = canonicalPath(folder);
   auto i = inner.begin();
   for (auto o = outer.begin(); o != outer.end(); ++o, ++i) {
     if (i == inner.end() || *i != *o)
@@ -95,7 +95,7 @@ inline std::string ownName(const std::filesystem::path &path,
   if (!isWithin(path, runFolder))
     return "";
   const std::filesystem::path inside =
-      canonical(path).lexically_relative(canonical(runFolder));
+      canonicalPath(path).lexically_relative(canonicalPath(runFolder));
   const std::string name = inside.begin()->string();
   std::string kind = name;
   for (const char *suffix : {removedSuffix, replacedSuffix, partialSuffix})

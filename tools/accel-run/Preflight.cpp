@@ -209,7 +209,8 @@ static void checkOutputFiles(const Input &input, const Options &options) {
         hasFolder ? plan::ownName(file, input.outDir) : std::string();
     if (!own.empty()) {
       const fs::path replaced = fs::path(input.outDir) / own;
-      const bool isItself = plan::canonical(file) == plan::canonical(replaced);
+      const bool isItself =
+          plan::canonicalPath(file) == plan::canonicalPath(replaced);
       throw InputError(shown + ": is " + (isItself ? "" : "in ") +
                        replaced.string() +
                        ", which the run writes itself; give another file");

@@ -133,8 +133,8 @@ private:
                std::string(toString(inputs.executor)) +
                    " leaves no states on a drive",
                "pass --executor accel-run, or write states: cpu");
-      else if (const auto &states = job().offloadStates; states.value)
-        refuseStates(states);
+      else
+        refuseOffload();
       return;
     }
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
@@ -145,14 +145,24 @@ private:
     refuse(script.fp8->has_value(), script.fp8, "fp8");
   }
 
-  /// `offload.states` of a job, which a framework does not read.
-  /// CPUOffloadPolicy and CPUOffload of FSDP move parameters, and states are
-  /// where these are.
-  void refuseStates(const Setting<bool> &states) {
+  /// `offload` of a job, which a framework does not read: it says what the
+  /// framework's own setting says, or is refused. CPUOffloadPolicy and
+  /// CPUOffload of FSDP move parameters, and states are where these are.
+  void refuseOffload() {
     const std::string name = toString(inputs.executor);
     const bool fsdp = inputs.executor == FrameworkKind::Fsdp1 ||
                       inputs.executor == FrameworkKind::Fsdp2;
-    if (fsdp && *job().accelerate.offloadParams)
+    const auto &zero = job().accelerate.deepspeed;
+    const bool isZero = inputs.executor == FrameworkKind::Deepspeed && zero;
+    const auto &parameters = job().accelerate.offloadParams;
+    if (isZero && *parameters && parameters.key.starts_with("offload") &&
+        *zero->offloadParameters != OffloadDevice::Cpu)
+      report(Severity::Error, notSupportedCode, parameters.at, parameters.key,
+             name + " has parameters on the host by its own setting alone",
+             "write offload_param_device: cpu, or leave it out");
+    const auto &states = job().offloadStates;
+    if (!states.value || (fsdp && *parameters) ||
+        (isZero && *zero->offloadOptimizer == OffloadDevice::Cpu))
       return;
     report(Severity::Error, notSupportedCode, states.at, states.key,
            fsdp ? name + " has states on the host with parameters alone"
