@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 #include <vector>
 
 using namespace accel;
@@ -20,46 +21,82 @@ constexpr const char *positions = "positions of documents";
 /// Positions that are looked at before the job starts.
 constexpr int64_t mostPositions = int64_t(1) << 20;
 
+/// Bytes of an integer of a .npy file ("<i4"); 0: none that can be read.
+int64_t elementBytes(const std::string &type) {
+  const std::string size = type.size() == 3 ? type.substr(2) : "";
+  return size == "1" || size == "2" || size == "4" || size == "8"
+             ? std::stoll(size)
+             : 0;
+}
+
 std::string listProblem(const std::string &path, const plan::NpyHeader &header,
                         const char *what) {
   const std::string file = "'" + printablePath(path) + "'";
   if (header.shape.size() != 1)
     return std::string(what) + " are a 1-d array, and " + file + " has " +
            std::to_string(header.shape.size()) + " dimensions";
-  if (header.descr.size() > 1 && header.descr[1] == 'f')
+  const std::string &type = header.descr;
+  if (type.size() < 2 || (type[1] != 'i' && type[1] != 'u'))
     return std::string("only integers can be ") + what + ", and " + file +
-           " has " + header.descr;
+           " has " + type;
+  if (type[0] == '>')
+    return "only little-endian integers can be read, and " + file + " has " +
+           type;
+  const int64_t size = elementBytes(type);
+  if (size == 0)
+    return "integers have 1, 2, 4 or 8 bytes, and " + file + " has " + type;
+  std::error_code failed;
+  const uintmax_t bytes = std::filesystem::file_size(path, failed);
+  int64_t needed = 0;
+  if (!failed && (__builtin_mul_overflow(header.count, size, &needed) ||
+                  __builtin_add_overflow(needed, header.offset, &needed) ||
+                  bytes < uintmax_t(needed)))
+    return file + " is truncated: its header promises " +
+           std::to_string(header.count) + " elements";
   return "";
 }
 
-/// The elements as int64, or none where their type is not a little-endian
-/// integer.
+/// An element that is not above the one before; the first has none.
+struct Unordered {
+  size_t at;
+  std::string value, before;
+};
+
+/// The first element that is below 0 or not above the one before.
 template <typename T>
-std::vector<int64_t> elementsAs(std::ifstream &in, int64_t count) {
+std::optional<Unordered> unordered(std::ifstream &in, int64_t count) {
   std::vector<T> read(count);
   in.read(reinterpret_cast<char *>(read.data()),
           std::streamsize(count * sizeof(T)));
-  return in ? std::vector<int64_t>(read.begin(), read.end())
-            : std::vector<int64_t>();
+  if (!in)
+    return std::nullopt; // accel-run says it
+  for (size_t i = 0; i < read.size(); ++i)
+    if (std::cmp_less(read[i], 0) || (i > 0 && read[i] <= read[i - 1]))
+      return Unordered{i, std::to_string(read[i]),
+                       i > 0 ? std::to_string(read[i - 1]) : ""};
+  return std::nullopt;
 }
 
-std::vector<int64_t> elementsOf(const std::string &path,
-                                const plan::NpyHeader &header) {
+std::optional<Unordered> unorderedOf(const std::string &path,
+                                     const plan::NpyHeader &header) {
   std::ifstream in(path, std::ios::binary);
   in.seekg(header.offset);
+  const bool isSigned = header.descr[1] == 'i';
   const int64_t count = header.count;
-  const std::string &type = header.descr;
-  if (type == "<i8" || type == "<u8")
-    return elementsAs<int64_t>(in, count);
-  if (type == "<i4")
-    return elementsAs<int32_t>(in, count);
-  if (type == "<u4")
-    return elementsAs<uint32_t>(in, count);
-  if (type == "<i2")
-    return elementsAs<int16_t>(in, count);
-  if (type == "<u2")
-    return elementsAs<uint16_t>(in, count);
-  return {};
+  switch (elementBytes(header.descr)) {
+  case 1:
+    return isSigned ? unordered<int8_t>(in, count)
+                    : unordered<uint8_t>(in, count);
+  case 2:
+    return isSigned ? unordered<int16_t>(in, count)
+                    : unordered<uint16_t>(in, count);
+  case 4:
+    return isSigned ? unordered<int32_t>(in, count)
+                    : unordered<uint32_t>(in, count);
+  default:
+    return isSigned ? unordered<int64_t>(in, count)
+                    : unordered<uint64_t>(in, count);
+  }
 }
 
 } // namespace
@@ -117,13 +154,11 @@ std::string accel::startsProblem(const std::string &path) {
     return problem;
   if (header->count > mostPositions)
     return "";
-  const std::vector<int64_t> starts = elementsOf(path, *header);
-  for (size_t i = 0; i < starts.size(); ++i)
-    if (starts[i] < 0 || (i > 0 && starts[i] <= starts[i - 1]))
-      return std::string(positions) +
-             " are at least 0 and ascend, and element " + std::to_string(i) +
-             " of '" + printablePath(path) + "' is " +
-             std::to_string(starts[i]) +
-             (i > 0 ? " after " + std::to_string(starts[i - 1]) : "");
-  return "";
+  const std::optional<Unordered> found = unorderedOf(path, *header);
+  if (!found)
+    return "";
+  return std::string(positions) + " are at least 0 and ascend, and element " +
+         std::to_string(found->at) + " of '" + printablePath(path) + "' is " +
+         found->value +
+         (found->before.empty() ? "" : " after " + found->before);
 }

@@ -26,8 +26,9 @@ std::optional<int64_t> tokensIn(const std::string &path,
 std::string tooFewTokens(const std::string &path, int64_t tokens,
                          int64_t length);
 
-/// Why the .npy file's header is not that of a list of integers, which `what`
-/// are ("tokens"); empty where it is, or cannot be read.
+/// Why the .npy file is not a list of integers that can be read, which `what`
+/// are ("tokens"), by its header and size; empty where it is, or its header
+/// cannot be read.
 std::string listProblem(const std::string &path, const char *what);
 
 /// The same of positions of documents, and of their order where the file is
