@@ -61,7 +61,10 @@ inline bool mayReplace(const std::filesystem::path &folder) {
 inline std::filesystem::path canonicalPath(const std::filesystem::path &path) {
   namespace fs = std::filesystem;
   std::error_code code;
-  fs::path one = fs::weakly_canonical(fs::absolute(path, code), code);
+  const fs::path whole = fs::absolute(path, code);
+  fs::path one = fs::weakly_canonical(whole, code);
+  if (code) // /dev/stdout is a link to a pipe, which has no path
+    one = whole.lexically_normal();
   return one.has_filename() ? one : one.parent_path(); // a trailing slash
 }
 
