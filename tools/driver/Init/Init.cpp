@@ -9,6 +9,7 @@
 #include "tools/driver/Advice/AdviceText.h"
 #include "tools/driver/Init/InitFiles.h"
 #include "tools/driver/Inputs/EditFiles.h"
+#include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Report/Render.h"
 #include "tools/driver/Text/Format.h"
 
@@ -162,7 +163,18 @@ private:
                                     : "") +
                      "; the smallest are " + text,
                  "more ranks (--num-processes), shorter sequences (--seq-len), "
-                 "an adapter (--adapter) or a leaner --optim");
+                 "an adapter (--adapter) or a leaner --optim" +
+                     withoutOffload());
+  }
+
+  /// Why no choice has anything on the host, where the target's file is why.
+  std::string withoutOffload() const {
+    DiagnosticEngine silent; // it was read already
+    const auto target = loadTarget(options.plan.target, silent);
+    if (!target || target->kind == TargetKind::Cpu)
+      return "";
+    const std::string why = whyNotOffloaded(*target, /*updates=*/true);
+    return why.empty() ? "" : "; nothing is offloaded: " + why;
   }
 
   void write() {

@@ -547,8 +547,6 @@ private:
   const yaml::Node *root = nullptr; // of the JSON
 };
 
-} // namespace
-
 void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
                        DiagnosticEngine &engine) {
   const auto &zero = job.accelerate.deepspeed;
@@ -570,6 +568,8 @@ void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
   noteKeysWithoutBytes(*zero->configFile,
                        deepspeedRoot(*document->root(), prefix), read, engine);
 }
+
+} // namespace
 
 void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,
                    DiagnosticEngine &engine) {

@@ -66,10 +66,8 @@ public:
     if (!inputs.torchVersion && inputs.job.torchVersion.written())
       inputs.torchVersion = *inputs.job.torchVersion;
     takeScriptOptions();
-    if (!readModel() || engine.hasErrors()) {
-      noteDeepspeedKeys(options, inputs.job, engine);
+    if (!readModel() || engine.hasErrors())
       return std::nullopt;
-    }
     // --adapter: the reference is the model without it.
     if (auto &reference = inputs.job.script.reference;
         inputs.adapter && *reference == ReferenceModel::Second)
