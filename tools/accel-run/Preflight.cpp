@@ -179,12 +179,11 @@ static void checkOutputFiles(const Input &input, const Options &options) {
         predictions, resolve(input.plan.job.evalPredictions, input.baseDir));
   std::vector<std::string> read = whatIsRead(input);
   read.push_back(options.plan);
-  const std::vector<std::string> beside = filesOfModel(input.modelPath);
-  read.insert(read.end(), beside.begin(), beside.end());
   std::error_code code;
   std::erase_if(read, [&](const std::string &path) {
     return path.empty() || fs::is_directory(path, code);
   });
+  std::vector<std::string> beside = filesOfModel(input.modelPath);
   const bool hasFolder = !input.outDir.empty() && !options.calibrates();
   for (size_t i = 0; i < written.size(); ++i) {
     const auto &[name, file] = written[i];
@@ -201,10 +200,15 @@ static void checkOutputFiles(const Input &input, const Options &options) {
     // What goes to a terminal, a pipe or /dev/null replaces nothing.
     if (fs::exists(file, code) && !fs::is_regular_file(file, code))
       continue;
-    for (const std::string &path : read)
-      if (plan::isSameFile(file, path))
-        throw InputError(shown + ": would overwrite what the job reads (" +
-                         path + "); give another file");
+    for (const auto *files : {&read, &beside}) {
+      // What is fitted into is a target, wherever it is.
+      if (files == &beside && name == "--fit")
+        continue;
+      for (const std::string &path : *files)
+        if (plan::isSameFile(file, path))
+          throw InputError(shown + ": would overwrite what the job reads (" +
+                           path + "); give another file");
+    }
     const std::string own =
         hasFolder ? plan::ownName(file, input.outDir) : std::string();
     if (!own.empty()) {
