@@ -115,7 +115,8 @@ Json data(const char *description, bool eval) {
                {"starts", text("A .npy file of the positions of documents' "
                                "first tokens")}})}};
   if (eval) {
-    properties["every"] = integer("Steps between evaluations; 0: at the end alone", 0);
+    properties["every"] =
+        integer("Steps between evaluations; 0: at the end alone", 0);
     properties["batches"] = integer("Micro-batches per rank; 0: all", 0);
     properties["metrics"] = {{"type", "array"},
                              {"description", "Beside the loss"},
