@@ -547,11 +547,12 @@ private:
   const yaml::Node *root = nullptr; // of the JSON
 };
 
+} // namespace
+
 void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
                        DiagnosticEngine &engine) {
   const auto &zero = job.accelerate.deepspeed;
-  // An error ends the reading of keys, so that none is known to be unread.
-  if (!zero || !zero->fileRead || engine.hasErrors())
+  if (!zero || !zero->fileRead)
     return;
   DiagnosticEngine silent; // it was read already
   const auto document =
@@ -569,13 +570,15 @@ void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
                        deepspeedRoot(*document->root(), prefix), read, engine);
 }
 
-} // namespace
-
 void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,
                    DiagnosticEngine &engine) {
-  if (inputs.executor == FrameworkKind::AccelRun &&
-      inputs.job.accelerate.deepspeed)
-    DeepspeedTaker(options, inputs, engine).run();
+  if (inputs.executor == FrameworkKind::AccelRun) {
+    if (inputs.job.accelerate.deepspeed)
+      DeepspeedTaker(options, inputs, engine).run();
+    // An error ends the reading, so that no key is known to be unread.
+    if (engine.hasErrors())
+      return;
+  }
   noteDeepspeedKeys(options, inputs.job, engine);
 }
 

@@ -12,10 +12,14 @@ namespace accel {
 
 /// Where accel-run executes a DeepSpeed job: what the section and its JSON ask
 /// for, as the decisions of a job of accel-run's. What those have no meaning
-/// for is reported at its key. Where nothing is wrong, notes the keys of
-/// DeepSpeed's JSON that change no bytes: those that accel-run has taken do.
+/// for is reported at its key. Then noteDeepspeedKeys, where nothing is wrong.
 void takeDeepspeed(const PlanOptions &options, PlanInputs &inputs,
                    DiagnosticEngine &engine);
+
+/// Notes the keys of DeepSpeed's JSON that change no bytes: those that
+/// accel-run has taken do.
+void noteDeepspeedKeys(const PlanOptions &options, const JobConfig &job,
+                       DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -66,8 +66,11 @@ public:
     if (!inputs.torchVersion && inputs.job.torchVersion.written())
       inputs.torchVersion = *inputs.job.torchVersion;
     takeScriptOptions();
-    if (!readModel() || engine.hasErrors())
+    if (!readModel() || engine.hasErrors()) {
+      if (!job().isJob) // accel-run's reading is not done
+        noteDeepspeedKeys(options, job(), engine);
       return std::nullopt;
+    }
     // --adapter: the reference is the model without it.
     if (auto &reference = inputs.job.script.reference;
         inputs.adapter && *reference == ReferenceModel::Second)
