@@ -225,7 +225,7 @@ def shapes(context):
             ("chance", {"state_dict": {"a": one}, "rng": random, "loss": one.sum()},
              ["a"], {"loss": 1, "rng": 1}),
             ("ema", {"model": {"a": one}, "ema": {"a": one}}, ["a"], {"ema": 1}),
-            ("list", [one, {"k": one}], ["0", "k"], None),
+            ("list", [one, {"k": one}], ["0", "1.k"], None),
             ("items", [one, one + 1], ["0", "1"], None)):
         os.makedirs(context.path(name))
         torch.save(saved, context.path(name, "pytorch_model.bin"))
