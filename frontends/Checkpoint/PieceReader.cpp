@@ -162,8 +162,13 @@ bool PieceReader::findTensor(torchexport::Archive &archive,
   Part part;
   if (!parseTorchSave(*pickle, piece.file, part, diagnostics))
     return false;
-  if (part.tensors.size() != 1 || part.tensors[0].shape != piece.sizes ||
-      part.tensors[0].dtype != tensor.dtype)
+  // A number may be asked for as a row of one.
+  const bool fits = part.tensors.size() == 1 &&
+                    part.tensors[0].dtype == tensor.dtype &&
+                    (part.tensors[0].shape == piece.sizes ||
+                     (part.tensors[0].shape.empty() &&
+                      piece.sizes == std::vector<int64_t>{1}));
+  if (!fits)
     return damaged(tensor, piece,
                    "its shard holds something else than .metadata says");
   const Piece &found = part.tensors[0].pieces.front();
