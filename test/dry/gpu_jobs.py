@@ -41,7 +41,7 @@ SEGMENTS = [
         ("copies", "ddp", 2, BF16, 512, 1, 1, False, 1.0, {}),
         ("eval", "single", 1, {"param": "fp16", "reduce": "fp16"}, 700, 1, 1,
          False, 1.0, {"eval": {"tokens": "train.bin", "every": 2,
-                               "micro_batch": 2, "batches": 1}}),
+                               "batches": 1}}),
         ("muon", "fsdp", 2, BF16, 384, 1, 1, False, None,
          {"optimizer": {"name": "muon", "lr": 1e-3}}),
         ("drops", "single", 1, BF16, 900, 2, 1, False, 1.0, {})]]
