@@ -9,8 +9,12 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <numeric>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace accel;
 using namespace accel::test;
@@ -386,6 +390,22 @@ std::vector<double> exchanged(run::Groups &groups) {
   return result;
 }
 
+/// Containers can forbid process_vm_readv altogether.
+bool kernelPermitsReading() {
+  int number = 1, read = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const iovec to{&read, sizeof(read)}, from{&number, sizeof(number)};
+  const bool permits =
+      process_vm_readv(child, &to, 1, &from, 1, 0) == sizeof(read);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  return permits;
+}
+
 TEST(RuntimeExchange, ReadsInTheMemoryOfPeersWhatIsSentOtherwise) {
   const plan::Plan plan = mesh();
   auto by = [&](const char *leastBytes) {
@@ -395,11 +415,12 @@ TEST(RuntimeExchange, ReadsInTheMemoryOfPeersWhatIsSentOtherwise) {
     return results;
   };
   auto sent = by("0"), read = by("1"), largeRead = by("65536");
-  const double others = static_cast<double>(plan.ranks() - 1);
+  const double others =
+      kernelPermitsReading() ? static_cast<double>(plan.ranks() - 1) : 0;
   for (size_t rank = 0; rank < sent.size(); ++rank) {
     ASSERT_FALSE(sent[rank].empty());
     EXPECT_EQ(sent[rank].back(), 0);
-    EXPECT_EQ(read[rank].back(), others) << "process_vm_readv is forbidden";
+    EXPECT_EQ(read[rank].back(), others);
     sent[rank].back() = others;
   }
   EXPECT_EQ(sent, read);
