@@ -12,6 +12,7 @@
 #include "frontends/Checkpoint/FileIo.h"
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/SliceChecksums.h"
+#include "runtime/plan/OutputModel.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
@@ -83,9 +84,9 @@ private:
       path = path.parent_path();
     const std::string name = path.filename().string();
     char own[32];
-    std::snprintf(own, sizeof own, "step-%08lld",
+    std::snprintf(own, sizeof own, "%s%08lld", plan::checkpointPrefix,
                   static_cast<long long>(converted.steps));
-    if (!name.starts_with("step-") || name == own)
+    if (!name.starts_with(plan::checkpointPrefix) || name == own)
       return true;
     return conflict("the checkpoint is of step " +
                         std::to_string(converted.steps) +

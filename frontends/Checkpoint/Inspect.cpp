@@ -9,6 +9,7 @@
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/JsonParse.h"
+#include "runtime/plan/OutputModel.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -343,7 +344,8 @@ private:
   std::optional<std::string> newestOfRun() {
     std::set<std::string> steps; // step-00000200: by their names, in order
     for (const Part &part : result.parts)
-      if (part.runShard && !part.unfinished && part.path.starts_with("step-"))
+      if (part.runShard && !part.unfinished &&
+          part.path.starts_with(plan::checkpointPrefix))
         steps.insert(fs::path(part.path).begin()->string());
     if (steps.empty())
       return std::nullopt;

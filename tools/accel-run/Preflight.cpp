@@ -231,14 +231,6 @@ static void checkOutputFiles(const Input &input, const Options &options) {
   }
 }
 
-static bool hasGradNorm(const plan::Plan &plan) {
-  for (const plan::Program &program : plan.programs)
-    for (const plan::ProgramInstruction &instruction : program.instructions)
-      if (instruction.kind == plan::ProgramInstructionKind::GradNorm)
-        return true;
-  return false;
-}
-
 void checkInput(const Input &input, const Options &options, int64_t ranks) {
   const plan::Plan &plan = input.plan;
   if (plan.ranks() != ranks) {
@@ -264,7 +256,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
   if (!options.steps && plan.job.schedule.steps <= 0)
     throw InputError(options.plan + ": the plan has no number of steps; give "
                                     "--steps, or schedule.steps in job.yaml");
-  if (options.onNan == OnNan::Skip && !hasGradNorm(plan))
+  if (options.onNan == OnNan::Skip && !plan.job.needsGradNorm())
     throw InputError("--on-nan skip needs the norm of the gradients before the "
                      "update: plan with on_nan: skip in job.yaml, or with "
                      "optimizer.max_grad_norm");
