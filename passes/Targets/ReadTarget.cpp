@@ -356,11 +356,11 @@ void Reader::measured(const yaml::Node &parent) {
 
 std::optional<Target> Reader::read() {
   const yaml::Node *root = document.root();
-  if (!mapping(root, "",
-               {"name", "description", "kind", "ranks_per_node", "memory",
-                "compute", "launch_seconds", "links", "overlap",
-                "reduce_scatter"},
-               {"dispatch_seconds", "host", "drive", "measured"}))
+  if (!mapping(
+          root, "",
+          {"name", "description", "kind", "ranks_per_node", "memory", "compute",
+           "launch_seconds", "links", "overlap", "reduce_scatter"},
+          {"dispatch_seconds", "host", "drive", "step_overhead", "measured"}))
     return std::nullopt;
   target.name = text(root->find("name"), "name");
   target.description = text(root->find("description"), "description");
@@ -413,6 +413,10 @@ std::optional<Target> Reader::read() {
   if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
     // Below 0, on CPUs: a collective takes longer in a step than alone.
     target.overlap = number(*value, "overlap.value", -9, 1);
+  if (root->find("step_overhead"))
+    if (const yaml::Node *value =
+            figure(*root, "step_overhead", "step_overhead"))
+      target.stepOverhead = number(*value, "step_overhead.value", 0, 9);
   if (const yaml::Node *value =
           figure(*root, "reduce_scatter", "reduce_scatter"))
     if (choice(value, "reduce_scatter.value", {"direct", "all_to_all"}))

@@ -9,6 +9,7 @@
 #include "runtime/checkpoint/Initialize.h"
 #include "runtime/execute/Executor.h"
 #include "runtime/plan/DiskLayout.h"
+#include "runtime/plan/Exchanges.h"
 #include "runtime/plan/InstructionKey.h"
 #include "runtime/storage/DriveRates.h"
 #include "tools/accel-run/Profile.h"
@@ -18,6 +19,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <nlohmann/json.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -34,11 +37,13 @@ using nlohmann::ordered_json;
 namespace {
 
 /// Optimizer steps that count, after some that do not; fewer where they take
-/// longer than `enoughSeconds` together.
-constexpr int warmSteps = 2, mostSteps = 10, fewestSteps = 3;
+/// longer than `enoughSeconds` together. The cores of a CPU are shared with
+/// others, so that steps differ by more than those of a GPU.
+constexpr int warmSteps = 2, fewestSteps = 3;
+constexpr int mostSteps = 10, mostStepsOnCpu = 30;
 constexpr double enoughSeconds = 30;
 /// As targets take it (passes/Targets).
-constexpr double leastOverlap = -9;
+constexpr double mostOverhead = 9;
 
 struct Sample {
   int function = 0, instruction = 0; // the first that is so
@@ -239,6 +244,25 @@ void addParts(const plan::Plan &plan, int stage, const InstructionTimes &times,
     }
 }
 
+/// Rank 0's progress, on a terminal.
+class ProgressLine {
+public:
+  explicit ProgressLine(bool speaks)
+      : shows(speaks && isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() {
+    if (shows)
+      std::fprintf(stderr, "\r\033[K");
+  }
+  void show(int done, int all) const {
+    if (shows)
+      std::fprintf(stderr, "\r\033[Kmeasuring: step %d of at most %d", done,
+                   all);
+  }
+
+private:
+  const bool shows;
+};
+
 /// Runs optimizer steps that change no weight, since nothing is learnt at a
 /// rate of 0, and times what they do. Alternately operators are timed, and a
 /// step as a whole: the clocks of the former take time too.
@@ -259,7 +283,11 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
   const Mesh &mesh = groups.mesh();
   std::vector<StepSeconds> steps;
   double sum = 0;
-  for (int step = 0; step < warmSteps + 2 * mostSteps; ++step) {
+  const ProgressLine progress(groups.rank() == 0);
+  const int allSteps =
+      warmSteps + 2 * (device.device().is_cpu() ? mostStepsOnCpu : mostSteps);
+  for (int step = 0; step < allSteps; ++step) {
+    progress.show(step + 1, allSteps);
     const bool counts = step >= warmSteps, single = counts && step % 2 == 0;
     observe(single ? &stopwatch : nullptr);
     groups.barrier();
@@ -323,15 +351,34 @@ ordered_json describe(const plan::Plan &plan, const std::string &key,
   return result;
 }
 
-/// The part of the collectives that computation hides on a CPU, as
-/// passes/Simulate counts it: a step without what computes, with the first
-/// gather and the last reduction, which have nothing beside them, waited for
-/// whole. Below 0 where all of them together take longer in a step than alone:
-/// ranks reach them at different times, and threads that exchange share the
-/// cores. Nothing where no collective has anything beside it.
-std::optional<double> overlapOf(const plan::Plan &plan,
-                                const ordered_json &collectives,
-                                double seconds) {
+/// What stands for the seconds of a CPU's step that are neither those of
+/// operators nor of updates.
+struct Remainder {
+  std::optional<double> overlap; // Target::overlap
+  double overhead = 0;           // Target::stepOverhead
+};
+
+bool exchangesInside(const plan::Function &function) {
+  return std::any_of(function.instructions.begin(), function.instructions.end(),
+                     [](const plan::Instruction &instruction) {
+                       const auto exchange = plan::exchangeOf(instruction);
+                       return exchange && exchange->communicates();
+                     });
+}
+
+/// As passes/Simulate counts it: the first gather and the last reduction have
+/// nothing beside them and are waited for whole. What the collectives do not
+/// take even where all of them are waited for is overhead: ranks reach a
+/// collective at different times, and operators find colder caches than in a
+/// step that times each. Nothing where functions exchange, which is not timed
+/// alone.
+std::optional<Remainder> remainderOf(const plan::Plan &plan,
+                                     const ordered_json &collectives,
+                                     double seconds, double operators) {
+  if (!plan.stages.empty() || operators <= 0 ||
+      std::any_of(plan.functions.begin(), plan.functions.end(),
+                  exchangesInside))
+    return std::nullopt;
   std::vector<double> all;
   for (const auto &[index, repeat] : plan.step)
     for (int64_t i = 0; i < repeat; ++i)
@@ -342,13 +389,16 @@ std::optional<double> overlapOf(const plan::Plan &plan,
           if (!key.empty() && each.at("key") == key)
             all.push_back(each.at("seconds").get<double>());
       }
-  if (all.size() < 3)
-    return std::nullopt;
-  const double alone = all.front() + all.back();
-  const double beside = std::accumulate(all.begin(), all.end(), 0.0) - alone;
-  if (seconds > alone + beside)
-    return std::max(1 - seconds / (alone + beside), leastOverlap);
-  return std::clamp(1 - (seconds - alone) / beside, 0.0, 1.0);
+  const double whole = std::accumulate(all.begin(), all.end(), 0.0);
+  Remainder result;
+  if (seconds > whole)
+    result.overhead = std::min((seconds - whole) / operators, mostOverhead);
+  if (all.size() >= 3) {
+    const double alone = all.front() + all.back();
+    result.overlap =
+        std::clamp(1 - (seconds - alone) / (whole - alone), 0.0, 1.0);
+  }
+  return result;
 }
 
 /// What a rank of each stage has measured, on all ranks.
@@ -492,8 +542,12 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
     // Between other processes a step takes at least what its threads compute.
     const double seconds = (step.isDisturbed() ? step.computed : step.whole) -
                            computed[slowest] - step.updates - step.copies;
-    if (const auto overlap = overlapOf(plan, collectives, seconds))
-      result["overlap"] = *overlap;
+    if (const auto remainder =
+            remainderOf(plan, collectives, seconds, computed[slowest])) {
+      if (remainder->overlap)
+        result["overlap"] = *remainder->overlap;
+      result["step_overhead"] = remainder->overhead;
+    }
     if (step.isDisturbed() && groups.rank() == 0)
       std::fprintf(stderr,
                    "accel-run: note: other processes had a core for %.0f %% of "
@@ -520,6 +574,8 @@ Fitted fitted(const std::string &figures) {
         each.at("seconds").get<double>();
   if (json.contains("overlap"))
     result.overlap = json.at("overlap").get<double>();
+  if (json.contains("step_overhead"))
+    result.stepOverhead = json.at("step_overhead").get<double>();
   if (json.contains("drive")) {
     const auto &drive = json.at("drive");
     result.drive = {drive.at("read_bytes_per_s").get<double>(),

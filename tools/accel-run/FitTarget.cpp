@@ -23,6 +23,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   int number = 0;
   auto isNew = [&] {
     return (section == "overlap" && fitted.overlap) ||
+           (section == "step_overhead" && fitted.stepOverhead) ||
            (section == "drive" && fitted.drive);
   };
   while (std::getline(lines, line)) {
@@ -68,17 +69,21 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
     return std::string(digits, end.ptr);
   };
   std::string text = kept;
-  if (fitted.overlap)
-    text += "overlap:\n  value: " +
-            shown(*fitted.overlap, std::chars_format::fixed) +
-            "\n  source: \"" + source + "\"\n";
+  auto write = [&](const char *key, const std::optional<double> &value) {
+    if (value)
+      text += std::string(key) +
+              ":\n  value: " + shown(*value, std::chars_format::fixed) +
+              "\n  source: \"" + source + "\"\n";
+  };
+  write("overlap", fitted.overlap);
+  write("step_overhead", fitted.stepOverhead);
   if (fitted.drive)
     text += "drive:\n  read_bandwidth: " + shown(fitted.drive->read) +
             "\n  write_bandwidth: " + shown(fitted.drive->written) +
             "\n  source: \"" + source + "\"\n";
   text += "measured:\n  source: \"" + source + "\"\n";
-  auto write = [&](const char *key, std::map<std::string, double> &seconds,
-                   const std::map<std::string, double> &measured) {
+  auto list = [&](const char *key, std::map<std::string, double> &seconds,
+                  const std::map<std::string, double> &measured) {
     for (const auto &[name, value] : measured)
       seconds[name] = value;
     if (seconds.empty())
@@ -87,8 +92,8 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
     for (const auto &[name, value] : seconds)
       text += "    \"" + name + "\": " + shown(value) + "\n";
   };
-  write("operators", all.operators, fitted.operators);
-  write("collectives", all.collectives, fitted.collectives);
+  list("operators", all.operators, fitted.operators);
+  list("collectives", all.collectives, fitted.collectives);
   return text;
 }
 

@@ -13,10 +13,11 @@
 namespace accel::run {
 
 /// What was measured: seconds by plan::instructionKey and plan::collectiveKey,
-/// and the part of collectives that computation hides.
+/// the part of collectives that computation hides, and what a step takes beyond
+/// its operators, as a part of their seconds.
 struct Fitted {
   std::map<std::string, double> operators, collectives;
-  std::optional<double> overlap;
+  std::optional<double> overlap, stepOverhead;
   /// Bytes per second of a rank's file of states.
   struct Drive {
     double read = 0, written = 0;
@@ -25,9 +26,10 @@ struct Fitted {
 };
 
 /// The text of a target's file with the section `measured` at its end and
-/// `source`, and with the overlap and the drive where they are measured. What
-/// an earlier fit has measured of others stays, so that several plans can be
-/// measured one after the other. On failure returns "" and says why.
+/// `source`, and with the overlap, the overhead and the drive where they are
+/// measured. What an earlier fit has measured of others stays, so that several
+/// plans can be measured one after the other. On failure returns "" and says
+/// why.
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error);
 

@@ -16,22 +16,35 @@
 
 namespace accel::run {
 
-std::string collectiveOf(const plan::Plan &plan,
-                         const plan::ProgramInstruction &instruction) {
-  const bool gathers =
-      instruction.kind == plan::ProgramInstructionKind::AllGather;
-  if (!gathers &&
-      instruction.kind != plan::ProgramInstructionKind::ReduceScatter)
-    return "";
-  const plan::Mesh mesh{plan.axes};
-  const plan::Unit &unit = plan.units[instruction.unit];
-  return plan::collectiveKey(
-      instruction.kind,
-      mesh.group(mesh.set(instruction.axes), plan.ranks()).ranks,
-      unit.padded * plan::itemSize(gathers ? unit.gather : unit.reduce));
-}
-
 namespace {
+
+/// What a unit's collective exchanges: of a gather or a reduction the whole
+/// unit, of an all-reduce a shard.
+struct Exchanged {
+  plan::DType dtype;
+  int64_t numel = 0;
+  int64_t bytes() const { return numel * plan::itemSize(dtype); }
+};
+
+std::optional<Exchanged>
+exchangedBy(const plan::Plan &plan,
+            const plan::ProgramInstruction &instruction) {
+  using Kind = plan::ProgramInstructionKind;
+  if (instruction.unit < 0)
+    return std::nullopt;
+  const plan::Unit &unit = plan.units[instruction.unit];
+  switch (instruction.kind) {
+  case Kind::AllGather:
+    return Exchanged{unit.gather, unit.padded};
+  case Kind::ReduceScatter:
+    return Exchanged{unit.reduce, unit.padded};
+  case Kind::AllReduce:
+    return Exchanged{unit.hook.empty() ? unit.storage : plan::hookDType(unit),
+                     plan::shardNumel(plan, unit)};
+  default:
+    return std::nullopt;
+  }
+}
 
 /// Runs of a collective.
 constexpr int warm = 2, most = 20;
@@ -63,17 +76,20 @@ std::optional<double> secondsOf(const plan::Plan &plan, const Timed &each,
       instruction.kind == plan::ProgramInstructionKind::AllGather;
   Communicator *group =
       groups.over(instruction.axes, gathers ? "gather" : "reduce");
-  if (!group)
+  const auto exchanged = exchangedBy(plan, instruction);
+  if (!group || !exchanged)
     return std::nullopt;
-  const plan::Unit &unit = plan.units[instruction.unit];
   const auto options =
-      at::TensorOptions(scalarType(gathers ? unit.gather : unit.reduce))
-          .device(device.device());
-  at::Tensor whole = at::empty({unit.padded}, options);
+      at::TensorOptions(scalarType(exchanged->dtype)).device(device.device());
+  at::Tensor whole = at::empty({exchanged->numel}, options);
+  if (instruction.kind == plan::ProgramInstructionKind::AllReduce) {
+    whole.fill_(0);
+    return timed(device, [&] { group->allReduce(whole).wait(); });
+  }
   whole.fill_(1);
-  const int64_t length = unit.padded / group->size();
+  const int64_t length = exchanged->numel / group->size();
   at::Tensor piece = whole.narrow(0, group->rank() * length, length);
-  at::Tensor received = at::empty({unit.padded - length}, options);
+  at::Tensor received = at::empty({exchanged->numel - length}, options);
   const bool exchanges = instruction.algorithm == "all_to_all";
   return timed(device, [&] {
     if (gathers)
@@ -109,6 +125,18 @@ double messageSeconds(int64_t bytes, Device &device, Groups &groups) {
 
 } // namespace
 
+std::string collectiveOf(const plan::Plan &plan,
+                         const plan::ProgramInstruction &instruction) {
+  const auto exchanged = exchangedBy(plan, instruction);
+  if (!exchanged)
+    return "";
+  const plan::Mesh mesh{plan.axes};
+  return plan::collectiveKey(
+      instruction.kind,
+      mesh.group(mesh.set(instruction.axes), plan.ranks()).ranks,
+      exchanged->bytes());
+}
+
 Collectives collectivesOf(const plan::Plan &plan) {
   Collectives result;
   for (int stage = 0; stage < plan.numStages(); ++stage)
@@ -121,16 +149,10 @@ Collectives collectivesOf(const plan::Plan &plan) {
         std::string name = key;
         for (const std::string &axis : instruction.axes)
           name += " " + axis;
-        const plan::Unit &unit = plan.units[instruction.unit];
-        const bool gathers =
-            instruction.kind == plan::ProgramInstructionKind::AllGather;
         Timed &timed = result[name];
         if (!timed.first)
-          timed = {&instruction,
-                   key,
-                   unit.padded *
-                       plan::itemSize(gathers ? unit.gather : unit.reduce),
-                   {}};
+          timed = {
+              &instruction, key, exchangedBy(plan, instruction)->bytes(), {}};
         timed.stages.insert(stage);
       }
       if (const int64_t bytes = plan::sentBytes(program)) {

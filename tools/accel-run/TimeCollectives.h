@@ -16,7 +16,7 @@
 
 namespace accel::run {
 
-/// plan::collectiveKey of what gathers or reduces a unit, else "".
+/// plan::collectiveKey of what gathers, reduces or all-reduces a unit, else "".
 std::string collectiveOf(const plan::Plan &plan,
                          const plan::ProgramInstruction &instruction);
 
