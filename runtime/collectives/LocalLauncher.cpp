@@ -87,12 +87,10 @@ void setNumber(const char *name, long value) {
   setenv(name, std::to_string(value).c_str(), 1);
 }
 
-[[noreturn]] void becomeRank(const std::string &program,
-                             const std::vector<std::string> &arguments,
-                             int rank, int count, int port, int socket,
-                             pid_t parent) {
-  // Stop signals stay blocked until the rank has its handlers: they would be
-  // lost, or end it without a word, while its libraries are loaded.
+[[noreturn]] void becomeRank(const std::function<int()> &run, int rank,
+                             int count, int port, int socket, pid_t parent) {
+  // Stop signals stay blocked until the rank has its own handlers: the
+  // launcher's would only count them.
   for (int signal : stopSignals)
     std::signal(signal, SIG_DFL);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -110,14 +108,7 @@ void setNumber(const char *name, long value) {
     setNumber("ACCEL_RUN_STORE_FD", socket);
   else
     close(socket);
-  std::vector<char *> argv{const_cast<char *>(program.c_str())};
-  for (const std::string &argument : arguments)
-    argv.push_back(const_cast<char *>(argument.c_str()));
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
-               std::strerror(errno));
-  _exit(1);
+  endProcess(run());
 }
 
 void signalAll(const std::vector<pid_t> &ranks, int signal) {
@@ -128,8 +119,12 @@ void signalAll(const std::vector<pid_t> &ranks, int signal) {
 
 } // namespace
 
-int runLocally(const std::string &program,
-               const std::vector<std::string> &arguments, int count) {
+void endProcess(int code) {
+  std::fflush(nullptr);
+  std::quick_exit(code);
+}
+
+int runLocally(int count, const std::function<int()> &run) {
   int port = 0;
   int socket = listenLocally(port);
   if (socket < 0) {
@@ -143,13 +138,14 @@ int runLocally(const std::string &program,
     sigaction(signal, &action, nullptr);
   std::vector<pid_t> ranks(count, -1);
   const pid_t self = getpid();
-  int failed = 0; // exit code of the first failure
+  std::fflush(nullptr); // what is not written yet would be by each rank
+  int failed = 0;       // exit code of the first failure
   {
     const SignalsBlocked blocked;
     for (int rank = 0; rank < count; ++rank) {
       ranks[rank] = fork();
       if (ranks[rank] == 0)
-        becomeRank(program, arguments, rank, count, port, socket, self);
+        becomeRank(run, rank, count, port, socket, self);
       if (ranks[rank] < 0) {
         std::fprintf(stderr, "accel-run: cannot start rank %d: %s\n", rank,
                      std::strerror(errno));

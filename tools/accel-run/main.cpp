@@ -25,7 +25,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <filesystem>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -43,20 +42,6 @@ int complain(int rank, const std::string &message, int code) {
     std::fprintf(stderr, "accel-run: rank %d stops: %s\n", rank,
                  message.c_str());
   return code;
-}
-
-int startRanks(const Options &options,
-               const std::vector<std::string> &arguments) {
-  std::vector<std::string> passed;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i] == "--nproc")
-      ++i;
-    else if (arguments[i].rfind("--nproc=", 0) != 0)
-      passed.push_back(arguments[i]);
-  }
-  std::error_code code;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", code);
-  return runLocally(program.string(), passed, static_cast<int>(*options.nproc));
 }
 
 /// Throws FileError.
@@ -179,14 +164,9 @@ int runRank(const Input &input, const Options &options,
   _exit(code);
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  Options options;
-  int exitCode = 0;
-  if (!parseOptions(arguments, options, exitCode))
-    return exitCode;
+/// A process with these options: a rank, or one that is to start ranks and has
+/// found nothing wrong, for which `starts` is set.
+int runProcess(const Options &options, bool &starts) {
   // A reader of our output that goes away is no reason to stop training.
   std::signal(SIGPIPE, SIG_IGN);
   // A file size limit is an error of the write, with a message.
@@ -234,8 +214,9 @@ int main(int argc, char **argv) {
       who += ": " + rankName(environment.rank);
     setStopBefore(who, !input.outDir.empty() && !options.calibrates());
     catchStopSignals();
-    if (launches && *options.nproc > 1)
-      return startRanks(options, arguments);
+    starts = launches && *options.nproc > 1;
+    if (starts)
+      return 0;
     Allocator::install();
     return runRank(input, options, environment);
   } catch (const InputError &failure) {
@@ -243,4 +224,25 @@ int main(int argc, char **argv) {
   } catch (const std::exception &failure) {
     return complain(environment.rank, plainMessage(failure), exitInvalid);
   }
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Options options;
+  int exitCode = 0;
+  if (!parseOptions({argv + 1, argv + argc}, options, exitCode))
+    return exitCode;
+  bool starts = false;
+  const int code = runProcess(options, starts);
+  if (!starts)
+    endProcess(code);
+  // What the launcher has read of the job is gone; ranks read it anew.
+  const int failed = runLocally(static_cast<int>(*options.nproc), [&options] {
+    Options own = options;
+    own.nproc.reset();
+    bool never = false;
+    return runProcess(own, never);
+  });
+  endProcess(failed);
 }

@@ -24,6 +24,8 @@ while not os.path.exists(log) or not os.path.getsize(log):
     time.sleep(0.02)
 with open(f"/proc/{job.pid}/task/{job.pid}/children") as f:
     ranks = sorted(int(pid) for pid in f.read().split())
+# Ranks are forks of it, without its other threads.
+assert os.listdir(f"/proc/{job.pid}/task") == [str(job.pid)]
 # All threads of a rank, in places in the list of CPUs.
 for rank, pid in enumerate(ranks):
     places = set()
