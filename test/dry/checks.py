@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 import cases
+import prefork
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
@@ -46,6 +47,7 @@ class Tools:
         self.runtime = os.path.abspath(runtime or self.bin)
         self.work = os.path.join(self.build, "dry")
         self.is_pinned = self.runtime == self.bin
+        self.prefork = prefork.Prefork()
 
     def call(self, command, environment=None, timeout=300, expect=0):
         env = {k: v for k, v in os.environ.items()

@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "test", "bench"))
 sys.path.insert(0, HERE)
 import gpu_training  # noqa: E402
 from gpu_training_jobs import ATTENTION, LLAMA_1B, LLAMA_8B, job  # noqa: E402
+import prefork  # noqa: E402
 import trainer  # noqa: E402
 
 RANKS = 2
@@ -131,9 +132,10 @@ KNOWN = {"zero3-short": 68_000, "fsdp2-qwen-images": 570_000,
 
 
 def train(here, result):
-    """In a process of a rank, which `accelerate launch` has started."""
+    """In a process of a rank, with the environment of one that `accelerate launch` has started."""
     import torch
     import transformers
+    from transformers.initialization import no_init_weights
     rank = int(os.environ["RANK"])
     torch.cuda.set_device(rank)
     trainer.multiply_columns()
@@ -143,7 +145,7 @@ def train(here, result):
             **{**json.load(f), "max_steps": STEPS,
                "output_dir": os.path.join(here, "out")})
     with (contextlib.nullcontext() if os.environ["DRY_COMPUTE"] == "1"
-          else transformers.initialization.no_init_weights()):
+          else no_init_weights()):
         spec, _, model = gpu_training.build(here, "cpu")
     model.tie_weights()  # which is part of what is left out
     held = {}
@@ -194,16 +196,16 @@ def examine(tools, name):
         del accelerate["mixed_precision"]  # the file says it
     with open(config, "w", encoding="utf-8") as f:
         json.dump(accelerate, f)
+    environment = {**trainer.stand_ins(tools, RANKS, name),
+                   **({"DS_ACCELERATOR": "cuda", "PYTHONPATH": DEEPSPEED} if deepspeed else {})}
     exchange = os.path.join("/dev/shm", f"accel-dry-{os.getpid()}-{name}")
     os.makedirs(exchange, exist_ok=True)
     try:
         tools.call([sys.executable, "-m", "accelerate.commands.launch",
                     "--config_file", config, "--main_process_port", "0",
                     __file__, here, result],
-                   {**trainer.stand_ins(tools, RANKS, name),
-                    "DRY_EXCHANGE": exchange,
-                    **({"DS_ACCELERATOR": "cuda", "PYTHONPATH": DEEPSPEED}
-                       if deepspeed else {})})
+                   {**environment, "DRY_EXCHANGE": exchange,
+                    prefork.SOCKET: tools.prefork.socket(environment)})
     finally:
         shutil.rmtree(exchange, ignore_errors=True)
     if deepspeed and "zero_force_ds_cpu_optimizer" in deepspeed:
@@ -229,4 +231,4 @@ def examine(tools, name):
 
 
 if __name__ == "__main__":
-    train(*sys.argv[1:])
+    prefork.run_as_rank("launched", sys.argv[1:])

@@ -238,7 +238,7 @@ def multiply_columns():
 
 
 def train(here, result):
-    """In a process of its own, over the stand-ins."""
+    """In a process of its own, over the stand-ins (prefork.py)."""
     gpu_training.STEPS = STEPS
     multiply_columns()
     with open(result, "w", encoding="utf-8") as f:
@@ -262,7 +262,8 @@ def examine(tools, name):
     folder = os.path.join(tools.work, "trainer-" + name)
     here, result = os.path.join(folder, name), os.path.join(folder, "result")
     gpu_training.prepare(folder, {name: JOBS[name]})
-    tools.call([sys.executable, __file__, here, result], stand_ins(tools, 1, name))
+    tools.prefork.call("trainer", [here, result], stand_ins(tools, 1, name),
+                       os.path.join(folder, "text"))
     with open(result, encoding="utf-8") as f:
         held = json.load(f)
     plan = gpu_training.predicted(folder, name, os.path.join(
@@ -290,7 +291,3 @@ def compare(name, memory, held, known=0):
     if wrong:
         raise AssertionError(text)
     return text
-
-
-if __name__ == "__main__":
-    train(*sys.argv[1:])
