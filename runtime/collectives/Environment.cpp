@@ -69,6 +69,10 @@ bool readEnvironment(const GetEnv &get, Environment &environment,
   Reader env{get, error};
   Environment &e = environment;
   e = Environment();
+  e.leastPeerBytes = env.number("ACCEL_RUN_PEER_BYTES",
+                                static_cast<int>(e.leastPeerBytes), 0, 1 << 30);
+  if (!error.empty())
+    return false;
   const char *sizeName = nullptr;
   if (env.has("RANK") || env.has("WORLD_SIZE")) {
     if (!env.has("RANK") || !env.has("WORLD_SIZE")) {
@@ -119,7 +123,6 @@ bool readEnvironment(const GetEnv &get, Environment &environment,
     e.launcher = "none";
     return true;
   }
-  env.number("ACCEL_RUN_PEER_BYTES", 0, 0, 1 << 30); // read by PeerMemory
   if (!error.empty())
     return false;
   if (e.rank >= e.worldSize) {

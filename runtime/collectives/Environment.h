@@ -6,6 +6,7 @@
 #ifndef ACCEL_RUNTIME_COLLECTIVES_ENVIRONMENT_H
 #define ACCEL_RUNTIME_COLLECTIVES_ENVIRONMENT_H
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +24,9 @@ struct Environment {
   bool localOnly = false;
   /// Listening socket that rank 0 inherits from --nproc.
   std::optional<int> storeSocket;
+  /// The least piece of an exchange that ranks of a machine read in one
+  /// another's memory (ACCEL_RUN_PEER_BYTES); 0: none is (PeerMemory).
+  int64_t leastPeerBytes = 64 << 10;
   std::string launcher; // "none", "accel-run", "torchrun", "srun", "mpirun"
 };
 

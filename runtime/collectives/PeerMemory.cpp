@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/PeerMemory.h"
 
+#include "runtime/collectives/Environment.h"
+
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
@@ -19,7 +21,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -30,12 +31,7 @@
 namespace accel::run {
 
 namespace {
-/// Of a piece that is read; below the default a message of the group is as
-/// quick. 0: none is.
-int64_t leastBytes() {
-  const char *text = std::getenv("ACCEL_RUN_PEER_BYTES");
-  return text ? std::max(0L, std::strtol(text, nullptr, 10)) : 64 << 10;
-}
+int64_t leastBytes = Environment().leastPeerBytes;
 
 using Token = std::array<uint64_t, 2>;
 
@@ -240,11 +236,13 @@ void PeerMemory::tell(const std::function<at::Tensor(int)> &sent,
     work->wait();
 }
 
+void setLeastPeerBytes(int64_t bytes) { leastBytes = bytes; }
+
 /// All tell where they are, try to read one another, and tell whom they could.
 void PeerMemory::meet() {
   const int own = group->getRank(), size = group->getSize();
   Place mine;
-  mine.leastBytes = leastBytes();
+  mine.leastBytes = leastBytes;
   std::optional<Socket> listens;
   if (mine.leastBytes > 0) {
     std::random_device random;

@@ -32,14 +32,17 @@ class Work;
 
 namespace accel::run {
 
+/// Bytes of a piece from which on groups that are made from now on read it;
+/// below the default of 64 KiB a message of the group is as quick. 0: none is.
+void setLeastPeerBytes(int64_t bytes);
+
 class PeerMemory {
 public:
   using Work = c10::intrusive_ptr<c10d::Work>;
 
   /// Every rank of `group` (Gloo) must make one. Asks which peers this rank can
   /// read; what others have for it is sent by the group, and so are pieces of
-  /// less than ACCEL_RUN_PEER_BYTES (64 KiB; 0: all of them). A wait of longer
-  /// than `timeout` fails.
+  /// fewer bytes than are set. A wait of longer than `timeout` fails.
   PeerMemory(c10::intrusive_ptr<c10d::Backend> group,
              std::chrono::seconds timeout);
   /// What is still expected fails.

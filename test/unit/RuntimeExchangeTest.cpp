@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/collectives/PeerMemory.h"
 #include "runtime/execute/ExchangeCall.h"
 #include "test/unit/RuntimeRanks.h"
 
@@ -408,13 +409,11 @@ bool kernelPermitsReading() {
 
 TEST(RuntimeExchange, ReadsInTheMemoryOfPeersWhatIsSentOtherwise) {
   const plan::Plan plan = mesh();
-  auto by = [&](const char *leastBytes) {
-    setenv("ACCEL_RUN_PEER_BYTES", leastBytes, 1);
-    auto results = onRanks(plan, exchanged);
-    unsetenv("ACCEL_RUN_PEER_BYTES");
-    return results;
+  auto by = [&](int64_t leastBytes) {
+    setLeastPeerBytes(leastBytes);
+    return onRanks(plan, exchanged);
   };
-  auto sent = by("0"), read = by("1"), largeRead = by("65536");
+  auto sent = by(0), read = by(1), largeRead = by(65536);
   const double others =
       kernelPermitsReading() ? static_cast<double>(plan.ranks() - 1) : 0;
   for (size_t rank = 0; rank < sent.size(); ++rank) {

@@ -135,6 +135,12 @@ TEST(RuntimeEnvironment, Launchers) {
                  e),
             "");
   EXPECT_EQ(e.masterAddress, "127.0.0.1");
+  EXPECT_EQ(e.leastPeerBytes, 65536);
+  EXPECT_EQ(
+      read({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"ACCEL_RUN_PEER_BYTES", "0"}},
+           e),
+      "");
+  EXPECT_EQ(e.leastPeerBytes, 0);
   for (const char *wrong : {"64k", "-5"})
     EXPECT_EQ(read({{"RANK", "0"},
                     {"WORLD_SIZE", "1"},

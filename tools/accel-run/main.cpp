@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/checkpoint/Files.h"
 #include "runtime/collectives/LocalLauncher.h"
+#include "runtime/collectives/PeerMemory.h"
 #include "runtime/collectives/RankNames.h"
 #include "runtime/collectives/StopSignal.h"
 #include "runtime/collectives/Watchdog.h"
@@ -92,6 +93,7 @@ int runRank(const Input &input, const Options &options,
   } catch (const std::exception &failure) {
     return complain(environment.rank, failure.what(), exitInvalid);
   }
+  setLeastPeerBytes(environment.leastPeerBytes);
   if (input.plan.job.collectiveTimeout > 0)
     setCollectiveTimeout(
         std::chrono::seconds(input.plan.job.collectiveTimeout));
