@@ -22,8 +22,7 @@ FunctionTime functionTime(const plan::Function &function,
   auto now = [&] { return time.computeSeconds + time.exchangeSeconds; };
   for (const plan::Instruction &instruction : function.instructions) {
     if (opKind(instruction) != OpKind::View)
-      time.computeSeconds +=
-          opSeconds(function, instruction, target) * (1 + target.stepOverhead);
+      time.computeSeconds += opSeconds(function, instruction, target);
     if (!plan::isExchange(instruction))
       continue;
     const std::optional<plan::Exchange> exchange =

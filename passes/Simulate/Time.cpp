@@ -29,11 +29,16 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
     : plan(plan), target(target), ranksPerNode(ranksPerNode),
       optimizer(plan.job.optimizer) {
   const Mesh mesh{plan.axes};
+  double overhead = 0;
+  if (!target.measuredOverheads.empty())
+    if (const auto at = target.measuredOverheads.find(overheadKey(plan));
+        at != target.measuredOverheads.end())
+      overhead = at->second;
   for (const Function &function : plan.functions) {
     const FunctionTime time = functionTime(
         function, mesh, ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode,
         target);
-    functions.push_back(time.computeSeconds);
+    functions.push_back(time.computeSeconds * (1 + overhead));
     exchanges.push_back(time.exchangeSeconds);
   }
   for (const Unit &unit : plan.units)

@@ -331,8 +331,8 @@ void Reader::drive(const yaml::Node &parent) {
 
 void Reader::measured(const yaml::Node &parent) {
   const yaml::Node *node = parent.find("measured");
-  if (!node ||
-      !mapping(node, "measured", {"operators"}, {"source", "collectives"}))
+  if (!node || !mapping(node, "measured", {"operators"},
+                        {"source", "collectives", "overheads"}))
     return;
   const yaml::Node *source = node->find("source");
   auto read = [&](const char *key, std::map<std::string, double> &seconds) {
@@ -342,8 +342,9 @@ void Reader::measured(const yaml::Node &parent) {
       return;
     if (!map->isMapping())
       return error(map, "invalid-value", path,
-                   "'" + path + "' must map " + key +
-                       " to seconds, as accel-run --fit writes them");
+                   "'" + path +
+                       "' must map names to numbers, as accel-run --fit writes "
+                       "them");
     for (const yaml::Entry &entry : map->entries)
       seconds[entry.key->text] =
           number(*entry.value, join(path, entry.key->text), 0, 1e6);
@@ -352,15 +353,16 @@ void Reader::measured(const yaml::Node &parent) {
   };
   read("operators", target.measured);
   read("collectives", target.measuredCollectives);
+  read("overheads", target.measuredOverheads);
 }
 
 std::optional<Target> Reader::read() {
   const yaml::Node *root = document.root();
-  if (!mapping(
-          root, "",
-          {"name", "description", "kind", "ranks_per_node", "memory", "compute",
-           "launch_seconds", "links", "overlap", "reduce_scatter"},
-          {"dispatch_seconds", "host", "drive", "step_overhead", "measured"}))
+  if (!mapping(root, "",
+               {"name", "description", "kind", "ranks_per_node", "memory",
+                "compute", "launch_seconds", "links", "overlap",
+                "reduce_scatter"},
+               {"dispatch_seconds", "host", "drive", "measured"}))
     return std::nullopt;
   target.name = text(root->find("name"), "name");
   target.description = text(root->find("description"), "description");
@@ -413,10 +415,6 @@ std::optional<Target> Reader::read() {
   if (const yaml::Node *value = figure(*root, "overlap", "overlap"))
     // Below 0, on CPUs: a collective takes longer in a step than alone.
     target.overlap = number(*value, "overlap.value", -9, 1);
-  if (root->find("step_overhead"))
-    if (const yaml::Node *value =
-            figure(*root, "step_overhead", "step_overhead"))
-      target.stepOverhead = number(*value, "step_overhead.value", 0, 9);
   if (const yaml::Node *value =
           figure(*root, "reduce_scatter", "reduce_scatter"))
     if (choice(value, "reduce_scatter.value", {"direct", "all_to_all"}))

@@ -132,10 +132,6 @@ struct Target {
   /// The part of a collective that computation can hide; the rest is taken
   /// from the cores or multiprocessors that compute.
   double overlap = 1;
-  /// What a step takes beyond its operators, as a part of their seconds: ranks
-  /// that wait for one another, caches that others emptied. accel-run --fit
-  /// measures it; 0: not stated.
-  double stepOverhead = 0;
   std::string reduceScatter =
       "direct"; // or "all_to_all" (ProgramInstruction::algorithm)
   /// Seconds of operators by plan::instructionKey, that accel-run --fit has
@@ -144,6 +140,10 @@ struct Target {
   /// The same of collectives that nothing else is done beside, by
   /// plan::collectiveKey.
   std::map<std::string, double> measuredCollectives;
+  /// What a step takes beyond its operators, as a part of their seconds, by
+  /// plan::overheadKey: ranks that wait for one another, caches that others
+  /// emptied.
+  std::map<std::string, double> measuredOverheads;
   std::vector<TargetFigure> figures; // in a fixed order
 
   /// The rates of `dtype`; of f32 where the file has none for it.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 namespace accel::plan {
 
@@ -100,6 +101,33 @@ std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
                           int64_t bytes) {
   return std::string(toString(kind)) + " " + std::to_string(ranks) + " ranks " +
          std::to_string(bytes) + " bytes";
+}
+
+std::string overheadKey(const Plan &plan) {
+  std::set<std::string> kinds;
+  for (int stage = 0; stage < plan.numStages(); ++stage)
+    for (const auto &[index, repeat] : plan.stepsOf(stage))
+      for (const ProgramInstruction &instruction :
+           plan.programs[index].instructions)
+        switch (instruction.kind) {
+        case ProgramInstructionKind::AllGather:
+        case ProgramInstructionKind::ReduceScatter:
+        case ProgramInstructionKind::AllReduce:
+          if (plan.groupSize(instruction.axes) == 1)
+            break;
+          [[fallthrough]];
+        case ProgramInstructionKind::Send:
+        case ProgramInstructionKind::Receive:
+          kinds.insert(toString(instruction.kind));
+          break;
+        default:
+          break;
+        }
+  std::string key;
+  for (const std::string &kind : kinds)
+    key += kind + " ";
+  return key + std::to_string(plan.ranks()) +
+         (plan.ranks() == 1 ? " rank" : " ranks");
 }
 
 int64_t sentBytes(const Program &program) {

@@ -32,6 +32,10 @@ std::string instructionKey(const Function &function,
 std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
                           int64_t bytes);
 
+/// "all_gather reduce_scatter 2 ranks", "1 rank": of steps whose ranks wait for
+/// one another at such collectives.
+std::string overheadKey(const Plan &plan);
+
 /// Bytes of what the forward of a pipeline's micro-batch sends to the next
 /// stage; its key is that of a Send between 2 ranks.
 int64_t sentBytes(const Program &program);

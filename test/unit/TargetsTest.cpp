@@ -166,7 +166,8 @@ TEST(Targets, OptionalFiguresAreRead) {
                   "dispatch_seconds: {value: 1e-5}\n"
                   "host: {bandwidth: 5e9, latency: 1e-5, "
                   "update_bandwidth: 7e9, memory_bytes: 1000}\n"
-                  "step_overhead: {value: 0.125}\noverlap:\n");
+                  "measured: {operators: {}, overheads: {\"1 rank\": 0.125}}\n"
+                  "overlap:\n");
   text = replaced(text, "    hop: 0.1e-3\n",
                   "    hop: 0.1e-3\n    tree_hop: 3e-6\n    short_messages: "
                   "{bandwidth: 6e8, latency: 2e-6, hop: 1e-6}\n");
@@ -181,7 +182,7 @@ TEST(Targets, OptionalFiguresAreRead) {
   EXPECT_DOUBLE_EQ(t->libraryBytesPerSecond, 33e9 * 0.75);
   EXPECT_EQ(*t->fp8, (ComputeRate{4e12, 1, 1, 0, 0, 0, 0}));
   EXPECT_EQ(t->dispatchSeconds, 1e-5);
-  EXPECT_EQ(t->stepOverhead, 0.125);
+  EXPECT_EQ(t->measuredOverheads.at("1 rank"), 0.125);
   EXPECT_EQ(t->host, (Host{5e9, 1e-5, 7e9, 1000}));
   EXPECT_EQ(t->insideNode.treeHopSeconds, 3e-6);
   EXPECT_EQ(t->insideNode.shortMessages, (ShortMessages{6e8, 2e-6, 1e-6}));
@@ -197,9 +198,9 @@ const Edit edits[] = {
     {"UnknownKey", "overlap:", "overlapp:", "unknown-key", "overlapp",
      "unknown key 'overlapp' in a target", 1},
     {"NegativeOverhead", "overlap:\n",
-     "step_overhead:\n  value: -1\noverlap:\n", "invalid-value",
-     "step_overhead.value",
-     "'step_overhead.value' must be a number from 0 to 9, not -1", 10},
+     "measured: {operators: {}, overheads: {x: -1}}\noverlap:\n",
+     "invalid-value", "measured.overheads.x",
+     "'measured.overheads.x' must be a number from 0 to 1e+06, not -1", 42},
     {"MissingSection", "overlap:", "overlapp:", "missing-key", "overlap",
      "a target needs the key 'overlap'", 1},
     {"MissingKey", "  inter_node:", "  inter-node:", "missing-key",

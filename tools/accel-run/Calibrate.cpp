@@ -355,7 +355,8 @@ ordered_json describe(const plan::Plan &plan, const std::string &key,
 /// operators nor of updates.
 struct Remainder {
   std::optional<double> overlap; // Target::overlap
-  double overhead = 0;           // Target::stepOverhead
+  bool contradicts = false;      // collectives alone took longer than in a step
+  double overhead = 0;           // Target::measuredOverheads
 };
 
 bool exchangesInside(const plan::Function &function) {
@@ -391,6 +392,7 @@ std::optional<Remainder> remainderOf(const plan::Plan &plan,
       }
   const double whole = std::accumulate(all.begin(), all.end(), 0.0);
   Remainder result;
+  result.contradicts = all.size() >= 2 && seconds < all.front() + all.back();
   if (seconds > whole)
     result.overhead = std::min((seconds - whole) / operators, mostOverhead);
   if (all.size() >= 3) {
@@ -544,9 +546,15 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
                            computed[slowest] - step.updates - step.copies;
     if (const auto remainder =
             remainderOf(plan, collectives, seconds, computed[slowest])) {
+      if (remainder->contradicts && groups.rank() == 0)
+        std::fprintf(
+            stderr, "accel-run: warning: collectives took longer alone than in "
+                    "a step, so that plans would be told too slow: other "
+                    "processes had the cores; measure again on idle ones\n");
       if (remainder->overlap)
         result["overlap"] = *remainder->overlap;
       result["step_overhead"] = remainder->overhead;
+      result["step_overhead_of"] = plan::overheadKey(plan);
     }
     if (step.isDisturbed() && groups.rank() == 0)
       std::fprintf(stderr,
@@ -575,7 +583,8 @@ Fitted fitted(const std::string &figures) {
   if (json.contains("overlap"))
     result.overlap = json.at("overlap").get<double>();
   if (json.contains("step_overhead"))
-    result.stepOverhead = json.at("step_overhead").get<double>();
+    result.overheads[json.at("step_overhead_of").get<std::string>()] =
+        json.at("step_overhead").get<double>();
   if (json.contains("drive")) {
     const auto &drive = json.at("drive");
     result.drive = {drive.at("read_bytes_per_s").get<double>(),

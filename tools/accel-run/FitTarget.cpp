@@ -7,11 +7,19 @@
 
 #include "runtime/storage/FileError.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 
 namespace accel::run {
+
+/// Of the section `measured`, beside its figures.
+constexpr std::string_view knownLines[] = {
+    "measured:", "  source: ", "  operators:", "  collectives:",
+    "  overheads:"};
 
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error) {
@@ -23,13 +31,13 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   int number = 0;
   auto isNew = [&] {
     return (section == "overlap" && fitted.overlap) ||
-           (section == "step_overhead" && fitted.stepOverhead) ||
            (section == "drive" && fitted.drive);
   };
   while (std::getline(lines, line)) {
     ++number;
     if (!line.empty() && line[0] != ' ' && line[0] != '#') {
       section = line.substr(0, line.find(':'));
+      section.erase(section.find_last_not_of(" \t") + 1);
       names |= section == "name";
       if (isNew())
         continue;
@@ -43,8 +51,24 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
     if (line.size() > 2 && line.rfind("  ", 0) == 0 && line[2] != ' ')
       part = line.substr(2, line.find(':') - 2);
     const size_t open = line.find("    \""), close = line.rfind("\": ");
-    if (open != 0 || close == std::string::npos)
+    const size_t text = line.find_first_not_of(" \t\r");
+    if (text == std::string::npos || line[text] == '#')
       continue;
+    if (open != 0 || close == std::string::npos) {
+      // What is not read here would be lost.
+      if (std::none_of(std::begin(knownLines), std::end(knownLines),
+                       [&](std::string_view known) {
+                         return line.rfind(known, 0) == 0;
+                       }) ||
+          line.find('{') != std::string::npos) {
+        error =
+            "line " + std::to_string(number) +
+            " of the target: 'measured' is written as accel-run --fit does "
+            "it, each figure on a line of its own as '    \"NAME\": NUMBER'";
+        return "";
+      }
+      continue;
+    }
     double value = 0;
     const char *begin = line.data() + close + 3;
     const char *end = line.data() + line.size();
@@ -55,6 +79,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
       return "";
     }
     (part == "collectives" ? all.collectives
+     : part == "overheads" ? all.overheads
                            : all.operators)[line.substr(5, close - 5)] = value;
   }
   if (!names) {
@@ -76,7 +101,6 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
               "\n  source: \"" + source + "\"\n";
   };
   write("overlap", fitted.overlap);
-  write("step_overhead", fitted.stepOverhead);
   if (fitted.drive)
     text += "drive:\n  read_bandwidth: " + shown(fitted.drive->read) +
             "\n  write_bandwidth: " + shown(fitted.drive->written) +
@@ -94,6 +118,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   };
   list("operators", all.operators, fitted.operators);
   list("collectives", all.collectives, fitted.collectives);
+  list("overheads", all.overheads, fitted.overheads);
   return text;
 }
 

@@ -16,8 +16,8 @@ namespace accel::run {
 /// the part of collectives that computation hides, and what a step takes beyond
 /// its operators, as a part of their seconds.
 struct Fitted {
-  std::map<std::string, double> operators, collectives;
-  std::optional<double> overlap, stepOverhead;
+  std::map<std::string, double> operators, collectives, overheads;
+  std::optional<double> overlap;
   /// Bytes per second of a rank's file of states.
   struct Drive {
     double read = 0, written = 0;
