@@ -136,6 +136,8 @@ int runLocally(int count, const std::function<int()> &run) {
   action.sa_handler = interrupt;
   for (int signal : stopSignals)
     sigaction(signal, &action, nullptr);
+  // Ignored, as some supervisors leave it, no process could be waited for.
+  std::signal(SIGCHLD, SIG_DFL);
   std::vector<pid_t> ranks(count, -1);
   const pid_t self = getpid();
   std::fflush(nullptr); // what is not written yet would be by each rank
@@ -182,6 +184,8 @@ int runLocally(int count, const std::function<int()> &run) {
     }
     int status = 0;
     pid_t pid = waitpid(-1, &status, WNOHANG);
+    if (pid < 0 && errno == ECHILD)
+      break; // others have waited for them
     if (pid <= 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       continue;

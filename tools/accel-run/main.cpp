@@ -26,6 +26,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
@@ -230,7 +231,15 @@ int runProcess(const Options &options, bool &starts) {
 
 } // namespace
 
+/// A file that is opened while one of them is closed would get what is said.
+static void openStandardDescriptors() {
+  for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(descriptor, F_GETFD) < 0) [[maybe_unused]]
+      const int opened = open("/dev/null", O_RDWR);
+}
+
 int main(int argc, char **argv) {
+  openStandardDescriptors();
   Options options;
   int exitCode = 0;
   if (!parseOptions({argv + 1, argv + argc}, options, exitCode))
