@@ -143,8 +143,15 @@ void JobReader::readGradScaler(JobConfig &job) {
   Setting<int64_t> interval{standard.growthInterval};
   constexpr double least = 1e-30;
   fields->number("init_scale", scale, least, 1e30);
-  fields->number("growth_factor", growth, 1 + 1e-9, 1e30);
-  fields->number("backoff_factor", backoff, least, 1 - 1e-9);
+  fields->number("growth_factor", growth, least, 1e30);
+  fields->number("backoff_factor", backoff, least, 1e30);
+  // As torch's GradScaler asserts.
+  if (growth.value <= 1)
+    fields->error("invalid-value", "growth_factor",
+                  "grad_scaler.growth_factor must be above 1");
+  if (backoff.value >= 1)
+    fields->error("invalid-value", "backoff_factor",
+                  "grad_scaler.backoff_factor must be below 1");
   fields->integer("growth_interval", interval, 1, 1 << 30);
   job.gradScaler = {{scale.value, growth.value, backoff.value, interval.value},
                     Origin::Written,

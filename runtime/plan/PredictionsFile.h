@@ -1,11 +1,11 @@
-//===- PredictionsFile.h - The file of predictions --------------*- C++ -*-===//
+//===- PredictionsFile.h - Files of predictions and logs --------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
 // A run begins the file anew. So that this is never data, weights or somebody
-// else's file, a file is replaced only where an evaluation has written it.
+// else's file, a file is replaced only where a run has written it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_PLAN_PREDICTIONSFILE_H
@@ -13,13 +13,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 
 namespace accel::plan {
 
-/// True if nothing else is lost when `path` is replaced by predictions: it is
-/// absent, empty, a device, or begins with a line of predictions.
-inline bool mayHoldPredictions(const std::filesystem::path &path) {
+/// True if nothing else is lost when `path` is replaced: it is absent, empty, a
+/// device, or begins with a line that has numbers for the first `keys`, and
+/// `next` behind them.
+inline bool mayHoldLines(const std::filesystem::path &path,
+                         std::initializer_list<std::string_view> keys,
+                         std::string_view next) {
   namespace fs = std::filesystem;
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
@@ -27,21 +32,29 @@ inline bool mayHoldPredictions(const std::filesystem::path &path) {
     return false;
   if (!fs::is_regular_file(status) || fs::file_size(path, code) == 0)
     return true;
-  // {"step":10,"sample":0,"label":...
   std::string start(64, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(start.data(), static_cast<std::streamsize>(start.size()));
   start.resize(file.gcount());
   size_t at = 0;
-  for (const char *key : {"{\"step\":", ",\"sample\":"}) {
-    const std::string text = key;
-    if (start.compare(at, text.size(), text) != 0)
+  for (const std::string_view key : keys) {
+    if (start.compare(at, key.size(), key) != 0)
       return false;
-    at = start.find_first_not_of("0123456789", at + text.size());
+    at = start.find_first_not_of("0123456789", at + key.size());
     if (at == std::string::npos)
       return false;
   }
-  return start.compare(at, 9, ",\"label\":") == 0;
+  return start.compare(at, next.size(), next) == 0;
+}
+
+/// Of predictions: {"step":10,"sample":0,"label":...
+inline bool mayHoldPredictions(const std::filesystem::path &path) {
+  return mayHoldLines(path, {"{\"step\":", ",\"sample\":"}, ",\"label\":");
+}
+
+/// Of a run's log: {"step":10,"loss":...
+inline bool mayHoldLog(const std::filesystem::path &path) {
+  return mayHoldLines(path, {"{\"step\":"}, ",\"loss\":");
 }
 
 } // namespace accel::plan

@@ -435,7 +435,55 @@ def background(context):
     return "bit-equal"
 
 
+def export_integers(folder):
+    """A loss that ignores no label; that of its 7 samples to evaluate."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.Sequential(
+                torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+
+        def forward(self, x, labels):
+            return ((self.layers(x).squeeze(-1) - labels.float()) ** 2).mean()
+
+    torch.manual_seed(0)
+    module = Module()
+    torch.export.save(torch.export.export(
+        module, (torch.randn(4, 4), torch.zeros(4, dtype=torch.long))),
+        os.path.join(folder, "net.pt2"))
+    random = np.random.default_rng(0)
+    x, labels = random.standard_normal((7, 4)), random.integers(0, 5, 7)
+    np.save(os.path.join(folder, "x.npy"), x.astype(np.float32))
+    np.save(os.path.join(folder, "labels.npy"), labels)
+    return module(torch.tensor(x, dtype=torch.float32),
+                  torch.tensor(labels)).item()
+
+
+def exported_loss(context):
+    [want] = harness.in_python(export_integers, [({}, (context.path(),))],
+                               context.path("torch.out"))
+    arrays = {"x": "x.npy", "labels": "labels.npy"}
+    for ranks in (1, 2):
+        jobs.write_job(context.path(), {
+            "accelerate": {"distributed_type": "MULTI_CPU" if ranks > 1 else
+                           "NO", "use_cpu": True, "num_processes": ranks},
+            "model": "net.pt2", "init": "pretrained", "target": "cpu",
+            "data": {"arrays": arrays, "micro_batch": 4 // ranks},
+            "eval": {"arrays": arrays, "every": 1},
+            "optimizer": {"name": "sgd", "lr": 0.0}, "schedule": {"steps": 1}})
+        plan_path = context.path("plan.json")
+        harness.plan(context, context.path("job.yaml"), plan_path)
+        got = harness.execute(context, plan_path, ranks,
+                              context.path("run.jsonl"))[-1]["eval_loss"]
+        check(harness.relative(got, want) < 1e-5,
+              f"{ranks} ranks: loss {got!r}, torch {want!r}")
+    return f"loss {want:.4f}"
+
+
 CASES = [
+    ("exported-evaluation", exported_loss),
     ("documents-starts-window",
      documents("mistral-window", by_starts=True)),
     ("documents-gpt2", documents("gpt2")),

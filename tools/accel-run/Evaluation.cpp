@@ -22,7 +22,8 @@ namespace accel::run {
 Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers)
     : job(input.plan.job), executor(executor), buffers(buffers),
       data(openData(input, true)),
-      hasLabels(data.has("labels") &&
+      // The loss of a .pt2 need not ignore any label.
+      hasLabels(input.archive.empty() && data.has("labels") &&
                 data.load("labels", 0).scalar_type() == at::kLong) {
   checkLabels();
   if (!isMixture() && job.evalBatches > allBatches() &&
@@ -198,9 +199,18 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
   // As of the log, lines of steps that are taken again go.
   const std::string kept =
       writes || doneSteps == 0 ? "" : linesOf(predictions, doneSteps);
+  // Hours of training are worth more than a line, as of the log.
+  auto complain = [&] {
+    if (!complained)
+      std::fprintf(stderr,
+                   "accel-run: warning: %s: %s; training goes on, and "
+                   "predictions are missing\n",
+                   predictions.c_str(), std::strerror(errno));
+    complained = true;
+  };
   std::FILE *file = std::fopen(predictions.c_str(), writes ? "a" : "w");
   if (!file)
-    throw FileError(predictions + ": " + std::strerror(errno));
+    return complain();
   writes = true;
   const size_t each = batch.labels.size() / job.microBatch;
   bool good = std::fwrite(kept.data(), 1, kept.size(), file) == kept.size();
@@ -228,7 +238,7 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
     }
   good &= std::fclose(file) == 0;
   if (!good)
-    throw FileError(predictions + ": " + std::strerror(errno));
+    complain();
 }
 
 std::vector<std::vector<int64_t>> Evaluation::continued(int64_t first) {

@@ -81,6 +81,7 @@ private:
   bool hasLabels = false;
   int64_t doneSteps = 0;
   bool writes = false;     // predictions of this run are in the file
+  bool complained = false; // that predictions cannot be written
   std::string predictions; // the file; rank 0's, or empty
   std::optional<Vocabulary> vocabulary;
 };

@@ -184,6 +184,8 @@ static void checkOutputFiles(const Input &input, const Options &options) {
     return path.empty() || fs::is_directory(path, code);
   });
   std::vector<std::string> beside = filesOfModel(input.modelPath);
+  for (const std::string &weights : input.weightFiles)
+    beside.push_back((fs::path(weights).parent_path() / "adapter_config.json"));
   const bool hasFolder = !input.outDir.empty() && !options.calibrates();
   for (size_t i = 0; i < written.size(); ++i) {
     const auto &[name, file] = written[i];
@@ -209,6 +211,8 @@ static void checkOutputFiles(const Input &input, const Options &options) {
           throw InputError(shown + ": would overwrite what the job reads (" +
                            path + "); give another file");
     }
+    if (hasFolder && plan::isWithin(input.outDir, file))
+      throw InputError(shown + ": is the run's own folder; give a file");
     const std::string own =
         hasFolder ? plan::ownName(file, input.outDir) : std::string();
     if (!own.empty()) {
@@ -224,6 +228,10 @@ static void checkOutputFiles(const Input &input, const Options &options) {
           plan::isSameFile(file, written[other].second))
         throw InputError(shown + ": " + written[other].first +
                          " writes the same file; give each its own");
+    if (name == "--log" && !plan::mayHoldLog(file))
+      throw InputError(shown + ": would replace a file that no run has written "
+                               "its log to; give another file, or move that "
+                               "one");
     if (name == predictions && !plan::mayHoldPredictions(file))
       throw InputError(shown + ": would replace a file that no evaluation has "
                                "written; give another file in job.yaml, or "

@@ -466,7 +466,12 @@ void Trainer::finish() {
       !plan::writeFileAtomically(options.profile, toTrace(input.plan, profiles),
                                  error))
     throw FileError(error);
-  if (!options.summary.empty() &&
+  if (measured.steps == 0 &&
+      (!options.summary.empty() || !options.profile.empty()))
+    std::fprintf(stderr, "accel-run: note: no step was left to train, so that "
+                         "nothing is measured: the files of --summary and "
+                         "--profile stay as they are\n");
+  if (!options.summary.empty() && measured.steps > 0 &&
       !plan::writeFileAtomically(options.summary,
                                  summaryJson(input.plan, measured), error))
     throw FileError(error);

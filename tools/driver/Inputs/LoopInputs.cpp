@@ -80,7 +80,7 @@ public:
       checkDocuments();
     if (wantsPredictions(job))
       checkPredictions();
-    if (hasMetric(job, "perplexity") && !ofTokens())
+    if (hasMetric(job, "perplexity") && !isLossOfTokens())
       refuse(job.eval.metrics, "perplexity is of labels that are tokens",
              "write metrics: [accuracy], or none");
   }
@@ -93,9 +93,20 @@ private:
         diagnosticAt(setting, Severity::Error, notSupportedCode, what, hint));
   }
 
-  /// The loss is a cross-entropy over the vocabulary.
-  bool ofTokens() const {
+  /// It reads tokens alone, as decoders of text do.
+  bool isDecoder() const {
     return inputs.model.info().inputs.empty() && inputs.model.config();
+  }
+
+  /// The loss is a cross-entropy over the vocabulary.
+  bool isLossOfTokens() const {
+    const auto &read = inputs.model.info().inputs;
+    return isDecoder() ||
+           (inputs.model.config() &&
+            std::any_of(read.begin(), read.end(), [&](const auto &input) {
+              return input.name == "labels" &&
+                     input.limit == inputs.model.vocabSize();
+            }));
   }
 
   /// A token that no text can have ends no document.
@@ -211,7 +222,7 @@ private:
     if (mesh.ranksPerSample() > 1 || mesh.size("pp") > 1)
       return report(" need whole rows of logits on every rank, which ranks of "
                     "pp, tp, cp and sp do not have");
-    if (sampling && !ofTokens())
+    if (sampling && !isDecoder())
       report(" are of decoders, which read tokens alone");
   }
 
