@@ -19,8 +19,9 @@ namespace accel::checkpoint {
 /// The signal that has come while Interrupts are there; 0: none.
 inline volatile std::sig_atomic_t interrupted = 0;
 
-/// Keeps SIGINT, SIGTERM and SIGHUP back until its end, unless they are
-/// ignored. A file that grows beyond its limit (SIGXFSZ) fails to be written.
+/// Keeps SIGINT, SIGTERM, SIGHUP and SIGPIPE back until its end, unless they
+/// are ignored. A file that grows beyond its limit (SIGXFSZ) fails to be
+/// written.
 class Interrupts {
 public:
   Interrupts() {
@@ -44,8 +45,9 @@ public:
   Interrupts(const Interrupts &) = delete;
 
 private:
-  static constexpr int count = 4;
-  static constexpr int signals[count] = {SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
+  static constexpr int count = 5;
+  static constexpr int signals[count] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE,
+                                         SIGXFSZ};
   struct sigaction before[count] = {};
 };
 
