@@ -121,7 +121,7 @@ private:
       return false;
     }
     bool good = true;
-    const bool dcp = paths.count(folder / ".metadata") != 0;
+    const bool dcp = fs::is_regular_file(folder / ".metadata", failed);
     const auto shards =
         std::count_if(paths.begin(), paths.end(), [](const fs::path &path) {
           return path.extension() == ".distcp";
