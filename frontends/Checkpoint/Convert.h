@@ -6,7 +6,8 @@
 //
 // Writes weights and states of the optimizer as another trainer resumes from
 // them. Like merge, it copies through one buffer, and what it writes appears
-// when it is whole.
+// when it is whole. A plan that is given here is one of the checkpoint's model
+// (isOfModel).
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_CONVERT_H

@@ -11,7 +11,6 @@
 #include "frontends/Checkpoint/TorchZip.h"
 #include "runtime/plan/Plan.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -44,8 +43,7 @@ public:
                                const std::function<void(int64_t)> &done) {
     this->output = output;
     converted.steps = trained.stepsDone();
-    if ((plan && !isOfTheSameModel()) || !addWeights() || !addStates() ||
-        (plan && !addGroups()))
+    if (!addWeights() || !addStates() || (plan && !addGroups()))
       return std::nullopt;
     if (accelerate && converted.states == 0) {
       fail("the checkpoint holds no states of an optimizer, which load_state "
@@ -117,25 +115,16 @@ private:
     return true;
   }
 
-  /// Groups of names that the checkpoint has not would be found by nobody
-  /// before load_state.
-  bool isOfTheSameModel() {
-    return std::all_of(plan->parameters.begin(), plan->parameters.end(),
-                       [&](const plan::Parameter &p) {
-                         return needTrained(trained, p, output, diagnostics);
-                       });
-  }
-
   /// The groups as torch's AdamW keeps them.
   bool addGroups() {
     const plan::Optimizer &options = plan->job.optimizer;
     if (!needAdamw(*plan, output, diagnostics))
       return false;
     for (const plan::Parameter &p : plan->parameters) {
-      const TrainedParameter *parameter = findTrained(trained, p);
+      const TrainedParameter &parameter = *findTrained(trained, p);
       // torch keeps nothing of a parameter that had no gradient.
-      if (p.trainable && parameter && !parameter->states.empty() &&
-          !needAdamwStates(*parameter, p, output, diagnostics))
+      if (p.trainable && !parameter.states.empty() &&
+          !needAdamwStates(parameter, p, output, diagnostics))
         return false;
     }
     for (size_t g = 0; g < options.groups.size(); ++g) {

@@ -73,12 +73,9 @@ private:
       return false;
     groups.resize(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
-      const TrainedParameter *parameter =
-          needTrained(trained, p, output, diagnostics);
-      if (!parameter)
-        return false;
       if (!p.trainable)
         continue;
+      const TrainedParameter *parameter = findTrained(trained, p);
       // torch keeps nothing of a parameter that had no gradient.
       if (!parameter->states.empty() &&
           !needAdamwStates(*parameter, p, output, diagnostics))

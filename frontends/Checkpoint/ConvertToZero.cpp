@@ -109,10 +109,7 @@ private:
                   "convert with --stage 2, or with --to dcp");
     std::vector<Group> ofPlan(plan.job.optimizer.groups.size());
     for (const plan::Parameter &p : plan.parameters) {
-      const TrainedParameter *parameter =
-          needTrained(trained, p, output, diagnostics);
-      if (!parameter)
-        return false;
+      const TrainedParameter *parameter = findTrained(trained, p);
       if (!p.trainable)
         return fail("'" + printable(p.fqn) +
                         "' is frozen, and models with frozen parameters are "

@@ -37,6 +37,7 @@ public:
         read.format == FolderFormat::AccelRun ? takeRunShards() : takeParts();
     if (!good || !countSteps() || !takeScale())
       return std::nullopt;
+    separateBuffers();
     leaveBehind();
     return std::move(trained);
   }
@@ -76,6 +77,24 @@ private:
                         "', and no weights",
                     "copy the files again");
     return true;
+  }
+
+  /// Trainers other than accel-run save buffers as they save parameters; a plan
+  /// tells which are which.
+  void separateBuffers() {
+    if (!plan)
+      return;
+    Part &part = trained.owner.made.emplace_back();
+    for (const plan::Buffer &buffer : plan->buffers)
+      if (auto found = trained.parameters.find(buffer.fqn);
+          found != trained.parameters.end()) {
+        // The keys around a model are part of the name that it is saved by.
+        part.tensors.push_back(*found->second.weight);
+        part.tensors.back().name = buffer.fqn;
+        trained.parameters.erase(found);
+      }
+    for (const Tensor &tensor : part.tensors)
+      trained.buffers.push_back(&tensor);
   }
 
   /// The keys of a state: "optimizer", "state", parameter, kind. A file of an
@@ -376,17 +395,68 @@ const TrainedParameter *findTrained(const Trained &trained,
   return nullptr;
 }
 
-const TrainedParameter *needTrained(const Trained &trained,
-                                    const plan::Parameter &parameter,
-                                    const std::string &output,
-                                    DiagnosticEngine &diagnostics) {
-  const TrainedParameter *found = findTrained(trained, parameter);
-  if (!found)
-    diagnostics.error("conflicting-arguments", output,
-                      "the plan has a parameter '" + printable(parameter.fqn) +
-                          "', and the checkpoint has none of this name",
+namespace {
+
+std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t size : shape)
+    text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return "[" + text + "]";
+}
+
+/// What keeps the checkpoint from being one of the plan's model; "": nothing.
+std::string differenceTo(const plan::Plan &plan, const Trained &trained) {
+  auto quoted = [](const std::string &name) {
+    return "'" + printable(name) + "'";
+  };
+  auto otherShape = [&](const std::string &name, const Tensor &saved,
+                        const std::vector<int64_t> &planned) {
+    return saved.shape == planned
+               ? std::string()
+               : quoted(name) + " has the shape " + shapeText(saved.shape) +
+                     " in the checkpoint, and " + shapeText(planned) +
+                     " in the plan";
+  };
+  std::set<std::string> names;
+  for (const plan::Parameter &parameter : plan.parameters) {
+    const TrainedParameter *found = findTrained(trained, parameter);
+    if (!found)
+      return "the plan has a parameter " + quoted(parameter.fqn) +
+             ", and the checkpoint has none of this name";
+    if (std::string other =
+            otherShape(parameter.fqn, *found->weight, parameter.shape);
+        !other.empty())
+      return other;
+    names.insert(parameter.fqn);
+    names.insert(parameter.aliases.begin(), parameter.aliases.end());
+  }
+  for (const auto &[name, parameter] : trained.parameters)
+    if (!names.count(name))
+      return "the checkpoint has a parameter " + quoted(name) +
+             ", and the plan has none of this name";
+  for (const Tensor *saved : trained.buffers) {
+    const auto buffer = std::find_if(
+        plan.buffers.begin(), plan.buffers.end(),
+        [&](const plan::Buffer &each) { return each.fqn == saved->name; });
+    if (buffer == plan.buffers.end())
+      return "the checkpoint has a buffer " + quoted(saved->name) +
+             ", and the plan has none of this name";
+    if (std::string other = otherShape(saved->name, *saved, buffer->shape);
+        !other.empty())
+      return other;
+  }
+  return "";
+}
+
+} // namespace
+
+bool isOfModel(const Trained &trained, const plan::Plan &plan,
+               const std::string &output, DiagnosticEngine &diagnostics) {
+  const std::string difference = differenceTo(plan, trained);
+  if (!difference.empty())
+    diagnostics.error("conflicting-arguments", output, difference,
                       "give the plan of the job that was trained");
-  return found;
+  return difference.empty();
 }
 
 } // namespace accel::checkpoint

@@ -47,7 +47,9 @@ struct Trained {
   std::optional<int64_t> stepsRead;
   /// Hyperparameters that are others in the plan, by their names.
   std::vector<Replaced> replaced;
-  std::vector<const Tensor *> buffers; // of the model, as it saves them
+  /// Of the model, as it saves them. Where neither the checkpoint nor a plan
+  /// tells them from parameters, they are among these.
+  std::vector<const Tensor *> buffers;
   /// Sequences that all ranks have trained on, where the checkpoint says it.
   std::optional<int64_t> samples;
   /// Of torch's GradScaler, where there is one.
@@ -73,15 +75,15 @@ std::optional<Trained> readTrained(const Checkpoint &read,
                                    const plan::Plan *plan, int64_t steps,
                                    DiagnosticEngine &diagnostics);
 
-/// A parameter of a plan by any of its names; null where it is not there.
+/// A parameter of a plan by any of its names; null where it is not there, which
+/// isOfModel() excludes.
 const TrainedParameter *findTrained(const Trained &trained,
                                     const plan::Parameter &parameter);
-/// The same of what is written to `output`; reports a parameter that is not
-/// there.
-const TrainedParameter *needTrained(const Trained &trained,
-                                    const plan::Parameter &parameter,
-                                    const std::string &output,
-                                    DiagnosticEngine &diagnostics);
+/// Whether the checkpoint has each parameter of the plan, and nothing that the
+/// plan has not, in the plan's shapes; reports what is not so for what is
+/// written to `output`: parameters that the plan lacks would be lost.
+bool isOfModel(const Trained &trained, const plan::Plan &plan,
+               const std::string &output, DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint
 

@@ -195,6 +195,73 @@ def gathered(context):
     return f"{len(named)} parameters"
 
 
+def other_plans(context):
+    """A plan of fewer layers or of other shapes would lose weights and states, or
+    give them to a model that does not load them."""
+    plan, source = ran(context, "run")
+    for name, words, changed in (
+            ("short", ("layers.2.", "the plan has none of this name"),
+             {"num_hidden_layers": 2}),
+            ("wide", ("mlp", "[176, 64] in the checkpoint", "[128, 64] in the plan"),
+             {"intermediate_size": 128}),
+            ("long", ("layers.3.", "the checkpoint has none of this name"),
+             {"num_hidden_layers": 4})):
+        folder = context.path(name)
+        for kind, ranks in (("single", 1), ("fsdp", 2)):
+            jobs.make_job(folder, {**jobs.MODELS["gqa"], **changed}, kind=kind,
+                          ranks=ranks, steps=STEPS)
+            other = os.path.join(folder, f"{kind}.json")
+            harness.plan(context, os.path.join(folder, "job.yaml"), other)
+            for to in (*NUMBERED, ("accelerate",), ("dcp",), ("accel-run",)):
+                first = refuses(context, source, (*to, "--plan", other),
+                                "conflicting-arguments", *words)
+                check(first["hint"] == "give the plan of the job that was trained",
+                      first)
+    convert(context, source, context.path("own"), "deepspeed", "--plan", plan)
+
+
+def buffers(context):
+    """Buffers that are saved lie among the weights of other trainers; each target
+    has them, and DeepSpeed names them."""
+    import torch
+    plan, source = ran(context, "bias", model=jobs.PEAKED["deepseek-v3"])
+    harness.run([context.binary("accel-opt"), "checkpoint", "merge", source, "-o",
+                 context.path("whole")])
+    weights = loaded(context.path("whole"))
+    with open(plan, encoding="utf-8") as f:
+        names = [b["fqn"] for b in json.load(f)["buffers"] if b.get("persistent")]
+    check(names and set(names) < set(weights), names)
+    sources = {"run": source}
+    for to in ("dcp", "accelerate", "trainer"):
+        sources[to] = context.path(to)
+        convert(context, source, sources[to], to, "--plan", plan)
+    for name, folder in sources.items():
+        for stage in "23":
+            made = context.path(f"{name}-zero{stage}")
+            answer = convert(context, folder, made, "deepspeed", "--plan", plan,
+                             "--stage", stage)["converted"]
+            check(answer["parameters"] == len(weights) - len(names), answer)
+            rank = "zero_pp_rank_0_" if stage == "3" else ""
+            module = torch.load(os.path.join(
+                made, f"global_step{STEPS}", rank + "mp_rank_00_model_states.pt"),
+                weights_only=False)
+            check(sorted(module["buffer_names"]) == sorted(names),
+                  module["buffer_names"])
+            equal({n: module["module"][n] for n in names},
+                  {n: weights[n] for n in names})
+            harness.run([context.binary("accel-opt"), "checkpoint", "merge", made,
+                         "-o", made + "-merged"])
+            equal(loaded(made + "-merged"), weights)
+        if name == "run":
+            continue
+        back = context.path(name + "-back")
+        convert(context, folder, back, "accel-run", "--samples", "4", "--plan", plan)
+        harness.run([context.binary("accel-opt"), "checkpoint", "merge", back, "-o",
+                     back + "-merged"])
+        equal(loaded(back + "-merged"), weights)
+    return f"{len(names)} buffers from {len(sources)} trainers"
+
+
 def adapter_to_trainer(context):
     """The Trainer makes a group without decay where an adapter has nothing for
     it, and loads the groups that are written; the plan may have one alone."""
@@ -244,6 +311,8 @@ CASES = [
     ("convert-refuses-weights", stateless),
     ("convert-fp16", half),
     ("convert-skipped-steps", skipped),
+    ("convert-refuses-other-plans", other_plans),
+    ("convert-buffers", buffers),
     ("convert-ranks-to-trainer", gathered),
     ("convert-adapter-to-trainer", adapter_to_trainer),
 ]

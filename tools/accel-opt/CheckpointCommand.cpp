@@ -100,6 +100,8 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
                const ConvertArguments &arguments, const plan::Plan *plan,
                const std::function<void(int64_t)> &done,
                DiagnosticEngine &engine) {
+  if (plan && !checkpoint::isOfModel(trained, *plan, output, engine))
+    return std::nullopt;
   if (arguments.to == Resumer::AccelRun)
     return checkpoint::convertToRun(trained, arguments.samples, output, done,
                                     engine);
