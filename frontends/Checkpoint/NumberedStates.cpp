@@ -21,6 +21,10 @@ const std::string &keyOf(const Tensor &tensor) {
   return tensor.path[tensor.path.size() - 2];
 }
 
+std::string pathOf(const Checkpoint &read, const Part &part) {
+  return (std::filesystem::path(read.folder) / part.path).string();
+}
+
 using Parameters = std::vector<const plan::Parameter *>;
 
 /// A group of the plan that has parameters.
@@ -34,8 +38,8 @@ public:
   Numbers(const Checkpoint &read, const Part &part,
           const std::vector<ParamGroup> &groups, const plan::Plan &plan,
           DiagnosticEngine &diagnostics)
-      : path((std::filesystem::path(read.folder) / part.path).string()),
-        groups(groups), plan(plan), diagnostics(diagnostics) {
+      : path(pathOf(read, part)), groups(groups), plan(plan),
+        diagnostics(diagnostics) {
     for (const Tensor &tensor : part.tensors)
       if (isState(tensor) && tensor.path.back() != "step")
         shapes[keyOf(tensor)] = tensor.shape;
@@ -197,6 +201,45 @@ private:
   std::map<std::string, std::string> names;
 };
 
+/// "module.layers.0._orig_mod.weight" as "layers.0.weight": torch's
+/// get_state_dict drops the names of DDP, torch.compile, FSDP and of activation
+/// checkpointing as well.
+std::string unwrapped(const std::string &name) {
+  std::string kept;
+  for (size_t at = 0; at <= name.size();) {
+    const size_t end = std::min(name.find('.', at), name.size());
+    const std::string key = name.substr(at, end - at);
+    if (!(at == 0 && key == "module") && key != "_orig_mod" &&
+        key != "_fsdp_wrapped_module" && key != "_checkpoint_wrapped_module")
+      kept += (kept.empty() ? "" : ".") + key;
+    at = end + 1;
+  }
+  return kept;
+}
+
+/// By number, of groups that all have names.
+std::optional<std::map<std::string, std::string>>
+givenNames(const std::string &path, const std::vector<ParamGroup> &groups,
+           const std::function<bool(const std::string &)> &isParameter,
+           DiagnosticEngine &diagnostics) {
+  std::map<std::string, std::string> names;
+  std::set<std::string> given;
+  for (const ParamGroup &group : groups)
+    for (size_t i = 0; i < group.params.size(); ++i) {
+      if (group.names.size() != group.params.size() ||
+          !given.insert(group.names[i]).second) {
+        diagnostics.error("invalid-checkpoint", path,
+                          "param_names of the optimizer's groups do not name "
+                          "each of its parameters once",
+                          "save the checkpoint again");
+        return std::nullopt;
+      }
+      const std::string &name = group.names[i];
+      names[group.params[i]] = isParameter(name) ? name : unwrapped(name);
+    }
+  return names;
+}
+
 } // namespace
 
 bool numbersParameters(const Part &part) {
@@ -213,9 +256,21 @@ bool numbersParameters(const Part &part) {
 
 std::optional<std::map<std::string, std::string>>
 namesOfNumbers(const Checkpoint &read, const Part &part,
-               const std::vector<ParamGroup> &groups, const plan::Plan &plan,
+               const std::vector<ParamGroup> &groups, const plan::Plan *plan,
+               const std::function<bool(const std::string &)> &isParameter,
                DiagnosticEngine &diagnostics) {
-  return Numbers(read, part, groups, plan, diagnostics).run();
+  if (std::any_of(groups.begin(), groups.end(),
+                  [](const ParamGroup &group) { return !group.names.empty(); }))
+    return givenNames(pathOf(read, part), groups, isParameter, diagnostics);
+  if (!plan) {
+    diagnostics.error("not-supported", read.folder,
+                      "the optimizer numbers its parameters in place of naming "
+                      "them",
+                      "give the plan of the same job by --plan, which has them "
+                      "in their order");
+    return std::nullopt;
+  }
+  return Numbers(read, part, groups, *plan, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

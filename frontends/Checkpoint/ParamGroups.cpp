@@ -52,18 +52,25 @@ std::vector<double> numbersAt(const Pickle &pickle, ValueId id) {
   return numbers;
 }
 
+std::vector<std::string> keysAt(const Pickle &pickle, ValueId id) {
+  std::vector<std::string> keys;
+  if (pickle.is(id, Pickle::Kind::List))
+    for (ValueId item : pickle.at(id).items)
+      keys.push_back(keyAt(pickle, item));
+  return keys;
+}
+
 ParamGroup groupAt(const Pickle &pickle, ValueId id) {
   ParamGroup group;
   const auto entries = pickle.entries(id);
   for (size_t i = 0; i + 1 < entries.size(); i += 2) {
     const std::string key = keyAt(pickle, entries[i]);
-    if (key != "params") {
-      if (auto numbers = numbersAt(pickle, entries[i + 1]); !numbers.empty())
-        group.values[key] = std::move(numbers);
-    } else if (pickle.is(entries[i + 1], Pickle::Kind::List)) {
-      for (ValueId item : pickle.at(entries[i + 1]).items)
-        group.params.push_back(keyAt(pickle, item));
-    }
+    if (key == "params")
+      group.params = keysAt(pickle, entries[i + 1]);
+    else if (key == "param_names")
+      group.names = keysAt(pickle, entries[i + 1]);
+    else if (auto numbers = numbersAt(pickle, entries[i + 1]); !numbers.empty())
+      group.values[key] = std::move(numbers);
   }
   return group;
 }

@@ -25,7 +25,10 @@ namespace accel::checkpoint {
 
 struct ParamGroup {
   std::vector<std::string> params; // names or numbers; never empty
-  size_t index = 0;                // in param_groups
+  /// "param_names" of an optimizer that was made from named parameters: of each
+  /// of `params`, as its script named it. Empty where there are none.
+  std::vector<std::string> names;
+  size_t index = 0; // in param_groups
   /// By name: "lr", "betas"; a flag is 0 or 1. Texts are left out, and tensors,
   /// which takeTensors adds.
   std::map<std::string, std::vector<double>> values;

@@ -180,14 +180,12 @@ private:
       // Groups are compared by shapes of states, which these have too.
       if (!checkKnown(kinds, read.folder, diagnostics))
         return false;
-      if (!plan)
-        return fail("not-supported",
-                    "the optimizer numbers its parameters in place of naming "
-                    "them",
-                    "give the plan of the same job by --plan, which has them "
-                    "in their order");
-      auto numbered =
-          namesOfNumbers(read, part, saved.groups, *plan, diagnostics);
+      auto numbered = namesOfNumbers(
+          read, part, saved.groups, plan,
+          [this](const std::string &name) {
+            return trained.parameters.count(name) > 0;
+          },
+          diagnostics);
       if (!numbered)
         return false;
       names = std::move(*numbered);

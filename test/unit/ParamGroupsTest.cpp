@@ -3,7 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "frontends/Checkpoint/ParamGroups.h"
+#include "frontends/Checkpoint/NumberedStates.h"
 #include "runtime/plan/OptimizerOfStates.h"
 
 #include <gtest/gtest.h>
@@ -62,6 +62,29 @@ TEST(ParamGroups, UpdatesThatNoPlanHas) {
   EXPECT_NE(refusal(group).find("weight decay of Adam"), std::string::npos);
   group.values["weight_decay"] = {0}; // then it is AdamW
   EXPECT_EQ(refusal(group), "");
+}
+
+TEST(ParamGroups, NamesOfTheFileCountAndNotItsOrder) {
+  ParamGroup group;
+  group.params = {"0", "1", "2"};
+  group.names = {"v", "module.k._orig_mod.weight", "module.own"};
+  DiagnosticEngine diagnostics;
+  auto names = [&](const std::vector<ParamGroup> &groups) {
+    return namesOfNumbers(
+        {}, {}, groups, nullptr,
+        [](const std::string &name) { return name == "module.own"; },
+        diagnostics);
+  };
+  using Names = std::map<std::string, std::string>;
+  EXPECT_EQ(names({group}),
+            (Names{{"0", "v"}, {"1", "k.weight"}, {"2", "module.own"}}));
+  EXPECT_TRUE(diagnostics.all().empty());
+  group.names[2] = "v";
+  EXPECT_FALSE(names({group}));
+  EXPECT_EQ(diagnostics.all().back().code, "invalid-checkpoint");
+  group.names.clear(); // then a plan has to say them
+  EXPECT_FALSE(names({group}));
+  EXPECT_EQ(diagnostics.all().back().code, "not-supported");
 }
 
 TEST(ParamGroups, OptimizersOfStates) {
