@@ -75,11 +75,22 @@ ParamGroup groupAt(const Pickle &pickle, ValueId id) {
   return group;
 }
 
+/// JSON has no text of those that are not finite.
+std::string textOf(double number) {
+  if (std::isnan(number))
+    return "nan";
+  if (std::isinf(number))
+    return number < 0 ? "-inf" : "inf";
+  return nlohmann::json(number).dump();
+}
+
 std::string textOf(const std::vector<double> &numbers, bool isFlag = false) {
   if (isFlag)
     return numbers[0] != 0 ? "true" : "false";
-  return numbers.size() == 1 ? nlohmann::json(numbers[0]).dump()
-                             : nlohmann::json(numbers).dump();
+  std::string text;
+  for (double number : numbers)
+    text += (text.empty() ? "" : ",") + textOf(number);
+  return numbers.size() == 1 ? text : "[" + text + "]";
 }
 
 } // namespace
@@ -210,7 +221,9 @@ bool checkUpdates(const std::vector<ParamGroup> &groups,
 }
 
 bool sameHyperparameter(double a, double b) {
-  return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
+  return a == b ||
+         (std::isfinite(a) && std::isfinite(b) &&
+          std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)));
 }
 
 std::vector<Replaced> replacedBy(const ParamGroup &saved,

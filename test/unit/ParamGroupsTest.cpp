@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 using namespace accel;
 using namespace accel::checkpoint;
 
@@ -50,6 +53,13 @@ TEST(ParamGroups, RatesAreThoseBeforeASchedule) {
   group.values["betas"] = {0.8, 0.999};
   EXPECT_EQ(replacedBy(group, planned(), 0).at(0),
             (Replaced{"betas", "[0.8,0.999]", "[0.9,0.999]"}));
+  group.values["lr"] = {-std::numeric_limits<double>::infinity()};
+  group.values.erase("initial_lr");
+  group.values["betas"] = {std::nan(""), 0.999};
+  const auto odd = replacedBy(group, planned(), 0);
+  ASSERT_EQ(odd.size(), 2u);
+  EXPECT_EQ(odd[0].saved, "-inf");
+  EXPECT_EQ(odd[1].saved, "[nan,0.999]");
 }
 
 TEST(ParamGroups, UpdatesThatNoPlanHas) {
