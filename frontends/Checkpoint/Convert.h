@@ -28,9 +28,11 @@ struct Converted {
 
 /// Writes a checkpoint of accel-run, which any number of ranks resume from:
 /// `samples` sequences were trained on, by all ranks; 0: as the checkpoint
-/// says, which another number may not contradict. Reports and returns nothing
-/// where that fails.
-std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
+/// says, which another number may not contradict. `plan`, where it is not null,
+/// says which parameters need states of the optimizer, and whether it has any.
+/// Reports and returns nothing where that fails.
+std::optional<Converted> convertToRun(const Trained &trained,
+                                      const plan::Plan *plan, int64_t samples,
                                       const std::string &output,
                                       const std::function<void(int64_t)> &done,
                                       DiagnosticEngine &diagnostics);

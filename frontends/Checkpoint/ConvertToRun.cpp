@@ -12,11 +12,14 @@
 #include "frontends/Checkpoint/FileIo.h"
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/SliceChecksums.h"
+#include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/plan/OutputModel.h"
+#include "runtime/plan/Plan.h"
 #include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -50,24 +53,17 @@ Tensor flattened(const Tensor &tensor) {
 
 class RunWriter {
 public:
-  RunWriter(const Trained &trained, int64_t samples, const std::string &output,
-            DiagnosticEngine &diagnostics)
-      : trained(trained), samples(trained.samples.value_or(samples)),
-        given(samples), output(output), diagnostics(diagnostics) {}
+  RunWriter(const Trained &trained, const plan::Plan *plan, int64_t samples,
+            const std::string &output, DiagnosticEngine &diagnostics)
+      : trained(trained), plan(plan),
+        samples(trained.samples.value_or(samples)), given(samples),
+        output(output), diagnostics(diagnostics) {}
 
   std::optional<Converted> run(const std::function<void(int64_t)> &done) {
     converted.steps = trained.stepsDone();
     if (!checkName() || !checkSamples() || !checkStates())
       return std::nullopt;
     layOut();
-    if (converted.states == 0) {
-      diagnostics.error("not-supported", output,
-                        "the checkpoint holds weights, and no states of an "
-                        "optimizer to go on with",
-                        "merge writes the weights, and 'init: pretrained' in "
-                        "job.yaml starts from them");
-      return std::nullopt;
-    }
     const bool good = writeMerged(
         merged, output, done, diagnostics,
         [this](const std::string &folder) { return writeState(folder); });
@@ -120,14 +116,63 @@ private:
   }
 
   /// Of an optimizer that accel-run has, with elements as the parameter's: the
-  /// shard that is written has no place for others.
+  /// shard that is written has no place for others. Each parameter has those
+  /// that accel-run reads.
   bool checkStates() {
     std::set<std::string> kinds;
     for (const auto &[name, parameter] : trained.parameters)
       for (const auto &[kind, state] : parameter.states)
         kinds.insert(kind);
-    return checkFactored(kinds, output, diagnostics) &&
-           checkKnown(kinds, output, diagnostics);
+    if (kinds.empty())
+      return keepsNoStates(plan) ||
+             refuse("the checkpoint holds weights, and no states of an "
+                    "optimizer to go on with");
+    if (!checkFactored(kinds, output, diagnostics) ||
+        !checkKnown(kinds, output, diagnostics))
+      return false;
+    optimizer = plan::optimizerOf(kinds);
+    for (const auto &[name, parameter] : trained.parameters)
+      if (!parameter.states.empty() && !checkStates(name, parameter, kinds))
+        return false;
+    if (!plan)
+      return true; // one without any may be frozen, or a buffer
+    for (const plan::Parameter &planned : plan->parameters)
+      if (planned.trainable && !hasStates(planned))
+        if (const TrainedParameter *found = findTrained(trained, planned);
+            found && !checkStates(planned.fqn, *found, kinds))
+          return false;
+    return true;
+  }
+
+  bool checkStates(const std::string &name, const TrainedParameter &parameter,
+                   const std::set<std::string> &kinds) {
+    const std::vector<int64_t> &shape = parameter.weight->shape;
+    for (const plan::StateRule &rule : optimizer->states)
+      if ((!rule.needs || kinds.count(rule.name)) &&
+          plan::OptimizerRule::elements(rule, shape,
+                                        shape.empty() ? 1 : shape.front()) &&
+          !parameter.states.count(rule.name))
+        return refuse("the optimizer has no '" + std::string(rule.name) +
+                      "' of '" + printable(name) + "', which " +
+                      optimizer->name + " of accel-run keeps");
+    return true;
+  }
+
+  /// By any of its names.
+  bool hasStates(const plan::Parameter &planned) const {
+    auto has = [this](const std::string &name) {
+      const auto found = trained.parameters.find(name);
+      return found != trained.parameters.end() && !found->second.states.empty();
+    };
+    return has(planned.fqn) ||
+           std::any_of(planned.aliases.begin(), planned.aliases.end(), has);
+  }
+
+  bool refuse(const std::string &message) {
+    diagnostics.error("not-supported", output, message,
+                      "merge writes the weights, and 'init: pretrained' in "
+                      "job.yaml starts from them");
+    return false;
   }
 
   void addFlat(const std::string &name, const Tensor &tensor) {
@@ -148,19 +193,25 @@ private:
     part().name = shardName;
     Json layout = Json::array();
     for (const auto &[name, parameter] : trained.parameters) {
-      const std::string prefix = std::to_string(layout.size()) + ".";
+      const std::string unit = std::to_string(layout.size());
       const Tensor &weight = *parameter.weight;
-      addFlat(prefix + "param", weight);
-      for (const auto &[kind, state] : parameter.states)
+      const Json pieces =
+          Json::array({{{"fqn", name},
+                        {"shape", weight.shape},
+                        {"begin", 0},
+                        {"end", weight.bytes / elementBytes(weight.dtype)},
+                        {"offset", 0}}});
+      addFlat(unit + ".param", weight);
+      layout.push_back({{"prefix", unit + "."}, {"pieces", pieces}});
+      for (const auto &[kind, state] : parameter.states) {
+        const bool apart = standsApart(kind);
+        const std::string prefix = unit + (apart ? "-" + kind : "") + ".";
         addFlat(prefix + kind, *state);
+        if (apart)
+          layout.push_back(
+              {{"prefix", prefix}, {"state", kind}, {"pieces", pieces}});
+      }
       converted.states += int64_t(parameter.states.size());
-      layout.push_back({{"prefix", prefix},
-                        {"pieces",
-                         {{{"fqn", name},
-                           {"shape", weight.shape},
-                           {"begin", 0},
-                           {"end", weight.bytes / elementBytes(weight.dtype)},
-                           {"offset", 0}}}}});
     }
     for (const Tensor *buffer : trained.buffers)
       add(runBufferPrefix + buffer->name, *buffer);
@@ -173,6 +224,13 @@ private:
     converted.parameters = int64_t(trained.parameters.size());
     converted.bytes = merged.bytes;
     converted.files = 1;
+  }
+
+  bool standsApart(const std::string &kind) const {
+    return std::any_of(optimizer->states.begin(), optimizer->states.end(),
+                       [&](const plan::StateRule &rule) {
+                         return kind == rule.name && plan::hasOwnLayout(rule);
+                       });
   }
 
   /// Gives the file's bytes from `begin` on; its size, or -1 where it cannot be
@@ -248,6 +306,8 @@ private:
   }
 
   const Trained &trained;
+  const plan::Plan *plan;
+  const plan::OptimizerDescription *optimizer = nullptr; // where it has states
   const int64_t samples, given; // given: 0 where it is not
   const std::string &output;
   DiagnosticEngine &diagnostics;
@@ -260,11 +320,12 @@ private:
 
 } // namespace
 
-std::optional<Converted> convertToRun(const Trained &trained, int64_t samples,
+std::optional<Converted> convertToRun(const Trained &trained,
+                                      const plan::Plan *plan, int64_t samples,
                                       const std::string &output,
                                       const std::function<void(int64_t)> &done,
                                       DiagnosticEngine &diagnostics) {
-  return RunWriter(trained, samples, output, diagnostics).run(done);
+  return RunWriter(trained, plan, samples, output, diagnostics).run(done);
 }
 
 } // namespace accel::checkpoint

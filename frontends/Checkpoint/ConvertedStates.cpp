@@ -42,4 +42,8 @@ bool checkKnown(const std::set<std::string> &kinds, const std::string &path,
   return false;
 }
 
+bool keepsNoStates(const plan::Plan *plan) {
+  return plan && plan::OptimizerRule(plan->job.optimizer).states.empty();
+}
+
 } // namespace accel::checkpoint

@@ -11,6 +11,10 @@
 #include <set>
 #include <string>
 
+namespace accel::plan {
+struct Plan;
+}
+
 namespace accel::checkpoint {
 
 /// What a refusal of other states advises.
@@ -26,6 +30,10 @@ bool checkFactored(const std::set<std::string> &kinds, const std::string &path,
 /// Reports `kinds` that together are those of no optimizer that accel-run has.
 bool checkKnown(const std::set<std::string> &kinds, const std::string &path,
                 DiagnosticEngine &diagnostics);
+
+/// Whether `plan` is not null, and its optimizer keeps nothing of parameters
+/// (SGD without momentum): a checkpoint without states is then whole.
+bool keepsNoStates(const plan::Plan *plan);
 
 } // namespace accel::checkpoint
 

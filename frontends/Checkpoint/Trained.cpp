@@ -156,7 +156,7 @@ private:
         std::find_if(part.tensors.begin(), part.tensors.end(),
                      [](const Tensor &tensor) { return isState(tensor.path); });
     if (state == part.tensors.end())
-      return true;
+      return checkStateless(part);
     std::set<std::string> kinds;
     for (const Tensor &tensor : part.tensors)
       if (isState(tensor.path) && tensor.path.back() != "step")
@@ -204,6 +204,16 @@ private:
     for (const ParamGroup &group : saved.groups)
       compare(group, nameOf);
     return true;
+  }
+
+  /// An optimizer that keeps no states may make another update all the same.
+  bool checkStateless(const Part &part) {
+    if (part.format != PartFormat::TorchSave || !keepsNoStates(plan))
+      return true;
+    const std::string path =
+        (std::filesystem::path(read.folder) / part.path).string();
+    const auto saved = readSavedOptimizer(path, {}, diagnostics);
+    return saved && checkUpdates(saved->groups, path, diagnostics);
   }
 
   /// With the plan's groups that parameters of `group` are in.
@@ -309,7 +319,7 @@ private:
                   "leave --steps out");
     if (given) {
       trained.steps = given;
-    } else if (!trained.steps && trained.hasStates()) {
+    } else if (!trained.steps && (trained.hasStates() || keepsNoStates(plan))) {
       if (auto beside = stepsBeside(read)) {
         trained.steps = beside->steps;
         trained.stepsFrom = std::move(beside->from);

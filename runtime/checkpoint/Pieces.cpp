@@ -7,6 +7,7 @@
 
 #include "runtime/collectives/Groups.h"
 #include "runtime/plan/Mesh.h"
+#include "runtime/plan/OptimizerOfStates.h"
 #include "runtime/tensors/Tensors.h"
 
 #include <ATen/ops/from_blob.h>
@@ -109,8 +110,7 @@ std::vector<std::string> axesOfParts(const plan::Plan &plan,
 }
 
 bool hasOwnLayout(const plan::StateLayout &state) {
-  return state.rule.of != plan::StateOf::All ||
-         state.rule.shape != plan::StateShape::Whole;
+  return plan::hasOwnLayout(state.rule);
 }
 
 std::vector<int64_t> stateShape(const plan::StateLayout &state,

@@ -19,6 +19,10 @@ bool hasStates(const OptimizerDescription &optimizer,
       });
 }
 
+bool hasOwnLayout(const StateRule &rule) {
+  return rule.of != StateOf::All || rule.shape != StateShape::Whole;
+}
+
 const OptimizerDescription *optimizerOf(const std::set<std::string> &states) {
   const OptimizerDescription *best = nullptr;
   for (const OptimizerDescription &each : optimizers())

@@ -16,6 +16,10 @@ namespace accel::plan {
 bool hasStates(const OptimizerDescription &optimizer,
                const std::set<std::string> &states);
 
+/// Whether checkpoints of accel-run say where this state of a parameter stands
+/// apart from the parameter: not each has it, or with as many elements.
+bool hasOwnLayout(const StateRule &rule);
+
 /// The optimizer that has written states of these names: the executed one with
 /// the fewest others; null where there is none.
 const OptimizerDescription *optimizerOf(const std::set<std::string> &states);

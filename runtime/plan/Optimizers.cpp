@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/Optimizers.h"
+#include "runtime/plan/OptimizerOfStates.h"
 
 #include <algorithm>
 
@@ -174,9 +175,7 @@ int64_t OptimizerRule::stateBytes(const std::vector<int64_t> &shape,
 }
 
 bool OptimizerRule::isFlat() const {
-  return std::all_of(states.begin(), states.end(), [](const StateRule &state) {
-    return state.shape == StateShape::Whole && state.of == StateOf::All;
-  });
+  return std::none_of(states.begin(), states.end(), hasOwnLayout);
 }
 
 int64_t OptimizerRule::temporaryBytes(UpdateKernel kernel,

@@ -252,7 +252,94 @@ def names(context):
     check([r["step"] for r in got] == list(range(STEPS + 1, 2 * STEPS + 1)), got)
 
 
+def given(context):
+    """Names that the file says itself: in any order, of parameters of one shape,
+    and without a plan."""
+    import torch
+    saved = Saved(context)
+
+    def named(change):
+        def make(model):
+            return torch.optim.AdamW(change(list(model.named_parameters())), lr=1e-3,
+                                     betas=(0.9, 0.95), weight_decay=0.1)
+        return make
+
+    for name, change in (
+            ("reversed", lambda all: all[::-1]),
+            ("layers", lambda all: [
+                {"params": [(n, p) for n, p in all if (".layers.0." in n) == first]}
+                for first in (True, False)]),
+            ("wrapped", lambda all: [
+                ("module._orig_mod." + n, p) for n, p in all[1:] + all[:1]])):
+        saved.save(name, named(change))
+        convert(context, context.path(name), context.path(name + "-no-plan"),
+                "accel-run", "--samples", str(2 * STEPS))
+        found = shards(context.path(name + "-no-plan"))["exp_avg"]
+        for parameter, state in saved.optimizer.state.items():
+            own = saved.names[id(parameter)]
+            check(torch.equal(found[own], state["exp_avg"]), f"{name}: {own}")
+        answer = saved.convert(name, "--steps", str(STEPS))["converted"]
+        check(answer["replaced"] == [], answer)
+
+
+def partial(context):
+    """A parameter without the states that accel-run reads of it is named."""
+    saved = Saved(context)
+
+    def drop(*kinds):
+        def change(state):
+            last = state["state"][max(state["state"])]
+            for kind in kinds or list(last):
+                del last[kind]
+            if not last:
+                del state["state"][max(state["state"])]
+        return change
+
+    for name, kinds, missing in (("never", (), "exp_avg"),
+                                 ("one", ("exp_avg_sq",), "exp_avg_sq")):
+        saved.save(name, adamw, change=drop(*kinds))
+        saved.refuses(name, f"no '{missing}' of '{list(saved.names.values())[-1]}'")
+
+
+def stateless(context):
+    """SGD without momentum has no states, which is whole for a plan of it."""
+    import torch
+    plain = {"name": "sgd", "lr": 1e-2, "momentum": 0.0, "weight_decay": 0.0}
+    saved = Saved(context, optimizer=plain)
+    saved.save("sgd", lambda m: torch.optim.SGD(m.parameters(), lr=1e-2))
+    answer = saved.convert("sgd")["converted"]
+    check((answer["steps"], answer["states"]) == (STEPS, 0), answer)
+    state = saved.state("sgd")
+    check(state["step"] == state["optimizer_steps"] == STEPS, state)
+    got = harness.execute(context, saved.plan, 1, context.path("run.jsonl"),
+                          "--resume", context.path("sgd-out"))
+    check([r["step"] for r in got] == list(range(STEPS + 1, 2 * STEPS + 1)), got)
+    saved.save("maximize", lambda m: torch.optim.SGD(m.parameters(), lr=1e-2,
+                                                     maximize=True))
+    saved.refuses("maximize", "maximize set")
+    convert(context, context.path("sgd"), context.path("no"), "accel-run",
+            "--samples", str(2 * STEPS), expect=4)
+
+
+def muon(context):
+    """Not every parameter has each of Muon's states; accel-run goes on from what
+    was converted with the losses of the run itself."""
+    jobs.make_job(context.path(), MODEL, kind="single", ranks=1, steps=2 * STEPS,
+                  checkpoint_every=STEPS,
+                  optimizer={"name": "muon", "lr": 1e-3, "weight_decay": 0.1})
+    plan = context.path("plan.json")
+    harness.plan(context, context.path("job.yaml"), plan)
+    want = harness.execute(context, plan, 1, context.path("run.jsonl"))
+    convert(context, context.path("out", f"step-{STEPS:08}"), context.path("again"),
+            "accel-run")
+    got = harness.execute(context, plan, 1, context.path("again.jsonl"), "--resume",
+                          context.path("again"))
+    harness.compare_logs(got, want[STEPS:], "loss", 1e-6)
+
+
 CASES = [("saved-steps", counts), ("saved-groups", groups),
          ("saved-updates", updates), ("saved-values", values),
          ("saved-others", others),
-         ("saved-names", names)]
+         ("saved-names", names), ("saved-param-names", given),
+         ("saved-partial", partial), ("saved-stateless", stateless),
+         ("saved-muon", muon)]

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Convert.h"
+#include "frontends/Checkpoint/ConvertedStates.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Checkpoint/RenderCheckpoint.h"
@@ -103,8 +104,8 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
   if (plan && !checkpoint::isOfModel(trained, *plan, output, engine))
     return std::nullopt;
   if (arguments.to == Resumer::AccelRun)
-    return checkpoint::convertToRun(trained, arguments.samples, output, done,
-                                    engine);
+    return checkpoint::convertToRun(trained, plan, arguments.samples, output,
+                                    done, engine);
   const bool trainer = arguments.to == Resumer::Trainer;
   if (trainer ||
       (arguments.to == Resumer::Accelerate && !cutsParameters(*plan)))
@@ -180,7 +181,10 @@ int convert(const std::string &folder, const std::string &output,
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr,
                                       arguments.steps, engine);
-  if (trained && !trained->steps && trained->hasStates())
+  if (trained && !trained->steps &&
+      (trained->hasStates() ||
+       (arguments.to == Resumer::AccelRun &&
+        checkpoint::keepsNoStates(planned ? &plan : nullptr))))
     return command.usageError(
         "this checkpoint does not say how many steps its optimizer has done "
         "(SGD keeps no count, and no schedule is there that does): give "
