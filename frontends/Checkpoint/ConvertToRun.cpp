@@ -126,7 +126,10 @@ private:
     if (kinds.empty())
       return keepsNoStates(plan) ||
              refuse("the checkpoint holds weights, and no states of an "
-                    "optimizer to go on with");
+                    "optimizer to go on with",
+                    plan ? ""
+                         : "give its plan by --plan where SGD has no momentum, "
+                           "and so no states; else ");
     if (!checkFactored(kinds, output, diagnostics) ||
         !checkKnown(kinds, output, diagnostics))
       return false;
@@ -168,10 +171,10 @@ private:
            std::any_of(planned.aliases.begin(), planned.aliases.end(), has);
   }
 
-  bool refuse(const std::string &message) {
+  bool refuse(const std::string &message, const std::string &hint = "") {
     diagnostics.error("not-supported", output, message,
-                      "merge writes the weights, and 'init: pretrained' in "
-                      "job.yaml starts from them");
+                      hint + "merge writes the weights, and 'init: pretrained' "
+                             "in job.yaml starts from them");
     return false;
   }
 

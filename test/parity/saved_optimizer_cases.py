@@ -332,8 +332,8 @@ def muon(context):
     want = harness.execute(context, plan, 1, context.path("run.jsonl"))
     convert(context, context.path("out", f"step-{STEPS:08}"), context.path("again"),
             "accel-run")
-    got = harness.execute(context, plan, 1, context.path("again.jsonl"), "--resume",
-                          context.path("again"))
+    got = harness.execute(context, plan, 1, context.path("again.jsonl"), "--out",
+                          context.path("other"), "--resume", context.path("again"))
     harness.compare_logs(got, want[STEPS:], "loss", 1e-6)
 
 
