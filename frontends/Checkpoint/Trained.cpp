@@ -180,6 +180,14 @@ private:
       // Groups are compared by shapes of states, which these have too.
       if (!checkKnown(kinds, read.folder, diagnostics))
         return false;
+      if (part.format == PartFormat::TorchDcp)
+        return fail("not-supported",
+                    "the optimizer numbers its parameters in place of naming "
+                    "them, and torch.distributed.checkpoint keeps the "
+                    "param_groups that list them as pickles, which are not "
+                    "read",
+                    "save what torch.distributed.checkpoint.state_dict."
+                    "get_optimizer_state_dict returns, which names them");
       auto numbered = namesOfNumbers(
           read, part, saved.groups, plan,
           [this](const std::string &name) {
