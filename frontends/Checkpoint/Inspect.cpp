@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/WeightFiles.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
@@ -437,7 +438,10 @@ const char *toString(FolderFormat format) {
 
 std::optional<Checkpoint> readCheckpoint(const std::string &folder,
                                          DiagnosticEngine &diagnostics) {
-  return Inspector(folder, diagnostics).run();
+  auto read = Inspector(folder, diagnostics).run();
+  if (read)
+    nestFlattenedStates(read->parts);
+  return read;
 }
 
 } // namespace accel::checkpoint

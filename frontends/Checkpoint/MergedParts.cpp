@@ -104,22 +104,23 @@ private:
                     "PeftModel.from_pretrained loads it as it is; convert "
                     "takes model.safetensors with PeftModel.state_dict() in "
                     "its place");
-    const std::vector<std::string> keys = weightKeys(part);
+    const WeightKeys places(part);
+    const std::vector<std::string> &keys = places.around();
     std::string prefix; // of names, which count the items of lists too
     for (const std::string &key : keys)
       prefix += key + ".";
     for (const Tensor &tensor : part.tensors) {
-      const std::vector<std::string> &path = tensor.path;
-      const bool optimizers = isOptimizers(tensor, keys);
-      if (optimizers || !isBelow(tensor, keys)) {
+      const Role role = places.roleOf(tensor);
+      if (role != Role::Weight) {
         ++merged.leftOut;
-        if (!optimizers)
+        if (role == Role::Beside)
           ++merged.leftBeside[keyBeside(tensor, keys)];
         continue;
       }
       const bool named = tensor.name.starts_with(prefix);
       if (!check(part, tensor,
-                 named ? tensor.name.substr(prefix.size()) : path.back()))
+                 named ? tensor.name.substr(prefix.size())
+                       : tensor.path.back()))
         return false;
     }
     return true;

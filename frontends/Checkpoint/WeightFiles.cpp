@@ -109,18 +109,6 @@ bool isOptimizerKey(const std::string &key) {
   return key == "optim" || key == "optimizer" || key == "optimizers" ||
          key == "optimizer_states" || key == "optimizer_state_dict";
 }
-
-/// Neither an optimizer's, a schedule's and random states, nor a number, as a
-/// count or a loss.
-bool mayBeWeights(const Tensor &tensor, const std::vector<std::string> &keys) {
-  const std::vector<std::string> &path = tensor.path;
-  const bool state = path.size() >= 3 && path[path.size() - 3] == "state";
-  return !tensor.shape.empty() &&
-         tensor.dtype.find("float") != std::string::npos && !state &&
-         !isOptimizers(tensor, keys) &&
-         (path.empty() || (path[0].find("scheduler") == std::string::npos &&
-                           path[0].find("optimizer") == std::string::npos));
-}
 } // namespace
 
 bool isWeights(const Part &part) {
@@ -169,41 +157,22 @@ void preferTrainingState(std::vector<Part> &parts) {
       leaveUnread(part, "the model's export beside its training state");
 }
 
-std::vector<std::string> weightKeys(const Part &part) {
-  auto find = [&](size_t depth) {
-    std::vector<std::string> keys;
-    for (const char *key : modelKeys)
-      for (const Tensor &tensor : part.tensors)
-        if (tensor.path.size() > depth + 1 && tensor.path[depth] == key) {
-          keys.assign(tensor.path.begin(), tensor.path.begin() + depth + 1);
-          return keys;
-        }
-    return keys;
-  };
-  std::vector<std::string> keys = find(0);
-  if (!keys.empty()) {
-    // Other weights beside them: the keys are parts of the model.
-    if (!saysModel(keys[0]) &&
-        std::any_of(part.tensors.begin(), part.tensors.end(),
-                    [&](const Tensor &tensor) {
-                      return !isBelow(tensor, keys) &&
-                             mayBeWeights(tensor, keys);
-                    }))
-      keys.clear();
-    return keys;
-  }
-  // {"app": AppState(model, optimizer)}, as torch's recipe saves: an optimizer
-  // beside says that the keys are no modules of a model.
-  keys = find(1);
-  if (!keys.empty() && std::none_of(part.tensors.begin(), part.tensors.end(),
-                                    [&](const Tensor &tensor) {
-                                      return isOptimizers(tensor, keys);
-                                    }))
-    keys.clear();
-  return keys;
+WeightKeys::WeightKeys(const Part &part) : part(part), states(part) {
+  choose();
+  findNumbers();
 }
 
-bool isBelow(const Tensor &tensor, const std::vector<std::string> &keys) {
+Role WeightKeys::roleOf(const Tensor &tensor) const {
+  if (states.has(tensor) || isOptimizers(tensor))
+    return Role::State;
+  return isBelow(tensor) &&
+                 (tensor.path.size() < 2 || !numbers.count(tensor.path[0]))
+             ? Role::Weight
+             : Role::Beside;
+}
+
+/// Whether a tensor lies below all of `keys`.
+bool WeightKeys::isBelow(const Tensor &tensor) const {
   std::string prefix; // of names, which count the items of lists too
   for (const std::string &key : keys)
     prefix += key + ".";
@@ -213,11 +182,97 @@ bool isBelow(const Tensor &tensor, const std::vector<std::string> &keys) {
          (path.size() > keys.size() || tensor.name.starts_with(prefix));
 }
 
-bool isOptimizers(const Tensor &tensor, const std::vector<std::string> &keys) {
+/// Whether a tensor lies below an optimizer's key beside `keys`.
+bool WeightKeys::isOptimizers(const Tensor &tensor) const {
   const size_t depth = keys.empty() ? 0 : keys.size() - 1;
   return tensor.path.size() > depth + 1 &&
          std::equal(keys.begin(), keys.begin() + depth, tensor.path.begin()) &&
          isOptimizerKey(tensor.path[depth]);
+}
+
+/// Neither an optimizer's, a schedule's and random states, nor a number, as a
+/// count or a loss.
+bool WeightKeys::mayBeWeights(const Tensor &tensor) const {
+  const std::vector<std::string> &path = tensor.path;
+  return !tensor.shape.empty() &&
+         tensor.dtype.find("float") != std::string::npos &&
+         !states.has(tensor) && !isOptimizers(tensor) &&
+         (path.empty() || (path[0].find("scheduler") == std::string::npos &&
+                           path[0].find("optimizer") == std::string::npos));
+}
+
+bool WeightKeys::find(size_t depth) {
+  for (const char *key : modelKeys)
+    for (const Tensor &tensor : part.tensors)
+      if (tensor.path.size() > depth + 1 && tensor.path[depth] == key &&
+          !states.has(tensor)) {
+        keys.assign(tensor.path.begin(), tensor.path.begin() + depth + 1);
+        return true;
+      }
+  return false;
+}
+
+/// {"net": .., "opt": ..}: the optimizer names parameters as the model does.
+bool WeightKeys::findByStates() {
+  if (states.parameters().empty())
+    return false;
+  for (const Tensor &tensor : part.tensors)
+    for (size_t i = 1; i < tensor.path.size() && mayBeWeights(tensor); ++i)
+      if (states.parameters().count(joinKeys(tensor.path, i))) {
+        keys.assign(tensor.path.begin(), tensor.path.begin() + i);
+        return true;
+      }
+  return false;
+}
+
+void WeightKeys::choose() {
+  auto othersBeside = [&] {
+    return std::any_of(part.tensors.begin(), part.tensors.end(),
+                       [&](const Tensor &tensor) {
+                         return !isBelow(tensor) && mayBeWeights(tensor);
+                       });
+  };
+  if (find(0)) {
+    // Other weights beside them: the keys are parts of the model.
+    if (!saysModel(keys[0]) && othersBeside())
+      keys.clear();
+    return;
+  }
+  // {"app": AppState(model, optimizer)}, as torch's recipe saves: an optimizer
+  // beside says that the keys are no modules of a model.
+  if (find(1)) {
+    if (states.isBelow(keys, 1) ||
+        std::any_of(part.tensors.begin(), part.tensors.end(),
+                    [&](const Tensor &tensor) { return isOptimizers(tensor); }))
+      return;
+    keys.clear();
+  }
+  if (findByStates() && othersBeside())
+    keys.clear();
+}
+
+/// {"layer.weight": .., "optimizer": .., "train_state": {"step": ..}}.
+void WeightKeys::findNumbers() {
+  if (!keys.empty())
+    return;
+  bool flat = false, optimizer = false;
+  std::set<std::string> others;
+  for (const Tensor &tensor : part.tensors) {
+    const bool kept = states.has(tensor) || isOptimizers(tensor);
+    optimizer |= kept;
+    if (kept)
+      continue;
+    flat |= tensor.path.size() == 1 && mayBeWeights(tensor);
+    if (tensor.path.size() < 2)
+      continue;
+    if (!tensor.shape.empty())
+      others.insert(tensor.path[0]);
+    numbers.insert(tensor.path[0]);
+  }
+  if (!flat || !optimizer)
+    numbers.clear();
+  for (const std::string &key : others)
+    numbers.erase(key);
 }
 
 } // namespace accel::checkpoint

@@ -11,7 +11,7 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
 #define ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
 
-#include "frontends/Checkpoint/Checkpoint.h"
+#include "frontends/Checkpoint/StateKeys.h"
 
 #include <filesystem>
 
@@ -34,15 +34,39 @@ bool chooseWeights(const std::filesystem::path &root,
 /// has it in the dtype that is trained: says of the export that it is not read.
 void preferTrainingState(std::vector<Part> &parts);
 
-/// The keys around the weights of a part: {"model"}, {"app", "model"}, or none.
-/// "module" and "state_dict" are such only where no other weights lie beside.
-std::vector<std::string> weightKeys(const Part &part);
+/// What a tensor of a part is to the model.
+enum class Role {
+  Weight,
+  State, // of an optimizer beside the model
+  Beside // something else beside it
+};
 
-/// Whether a tensor lies below all of `keys`.
-bool isBelow(const Tensor &tensor, const std::vector<std::string> &keys);
+/// Where the weights of a part lie, as the keys of its tensors say.
+class WeightKeys {
+public:
+  explicit WeightKeys(const Part &part);
 
-/// Whether a tensor of a part belongs to an optimizer that lies beside `keys`.
-bool isOptimizers(const Tensor &tensor, const std::vector<std::string> &keys);
+  /// The keys around the weights: {"model"}, {"app", "model"}, or none.
+  /// "module" and "state_dict" are such only where no other weights lie beside;
+  /// any key is where an optimizer's names of parameters begin below it.
+  const std::vector<std::string> &around() const { return keys; }
+  Role roleOf(const Tensor &tensor) const;
+
+private:
+  bool isBelow(const Tensor &tensor) const;
+  bool isOptimizers(const Tensor &tensor) const;
+  bool mayBeWeights(const Tensor &tensor) const;
+  bool find(size_t depth);
+  bool findByStates();
+  void choose();
+  void findNumbers();
+
+  const Part &part;
+  const StateKeys states;
+  std::vector<std::string> keys;
+  /// Keys of dictionaries beside flat weights that hold numbers alone.
+  std::set<std::string> numbers;
+};
 
 } // namespace accel::checkpoint
 

@@ -255,6 +255,66 @@ def shapes(context):
     return "app, model_state_dict, state_dict, module, exports"
 
 
+def beside(context):
+    """An optimizer under any key, or flattened by torch into the model's own
+    dictionary; modules that are called as its keys stay weights."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    own, nested = get_state_dict(model, optimizer)
+    flat = get_state_dict(model, optimizer, options=StateDictOptions(
+        flatten_optimizer_state_dict=True))[1]
+    counts = {"step": torch.tensor(4), "tokens": torch.tensor(64)}
+    one = torch.ones(2, 2)
+    modules = {"state.0.weight": one, "state.counter.step": torch.tensor(1.0),
+               "state.net.exp_avg": one, "optimizer.net.weight": one,
+               "param_groups.net.weight": one, "net.weight": one,
+               "net.weight.absmax": one}
+    for name, saved, want, left, apart in (
+            ("joined", {**own, **flat, "train_state": counts}, own, 14,
+             {"train_state": 2}),
+            ("joined-below", {**own, "optimizer": flat, "train_state": counts}, own,
+             14, {"train_state": 2}),
+            ("flat-optim", {"model": own, "optim": flat}, own, 12, None),
+            ("net", {"net": own, "opt": nested}, own, 12, None),
+            ("nets", {"net": own, "head": {"w": one}, "opt": nested},
+             {**{"net." + n: t for n, t in own.items()}, "head.w": one}, 12, None),
+            ("modules", modules, modules, 0, None),
+            ("modules-joined", {**modules, **own, **flat}, {**modules, **own}, 12,
+             None),
+            ("policy", {"policy": {"state": {"encoder": {"l.weight": one}}}},
+             {"policy.state.encoder.l.weight": one}, 0, None)):
+        dcp.save(saved, checkpoint_id=context.path(name), no_dist=True)
+        answer = merge(context, context.path(name), context.path("of-" + name))["merged"]
+        equal(loaded(context.path("of-" + name)), want)
+        check(answer["left_out"] == left, (name, answer))
+        check(answer.get("left_out_beside") == apart, (name, answer))
+    # convert takes these states as it takes those of {"model", "optim"}, but for
+    # numbers in a DCP, whose param_groups are not read.
+    def converted(name, saved, expect=0):
+        if saved:
+            dcp.save(saved, checkpoint_id=context.path(name), no_dist=True)
+        return json.loads(harness.run(
+            [context.binary("accel-opt"), "checkpoint", "convert", context.path(name),
+             "-o", context.path("run-" + name), "--to", "accel-run", "--samples", "4",
+             "--format", "json"], expect=expect))
+
+    converted("plain", {"model": own, "optim": nested})
+    for name in ("joined", "flat-optim", "net"):
+        answer = converted(name, None)["converted"]
+        check(answer["states"] == 8, (name, answer))
+        equal(loaded(context.path("run-" + name)), loaded(context.path("run-plain")))
+    finding = converted("raw", {"model": own, "optim": optimizer.state_dict()},
+                        expect=4)["diagnostics"][0]
+    check("param_groups" in finding["message"]
+          and "get_optimizer_state_dict" in finding["hint"], finding)
+    return "left out under any key, and converted"
+
+
 def places(context):
     """A .metadata whose shards overlap or have no place, and shards that are
     stored in another way."""
@@ -409,6 +469,6 @@ def memory(context):
 
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
-         ("merge-shapes", shapes),
+         ("merge-shapes", shapes), ("merge-beside", beside),
          ("merge-places", places),
          ("merge-dtype", dtypes), ("merge-memory", memory)]
