@@ -410,7 +410,7 @@ bool kernelPermitsReading() {
 TEST(RuntimeExchange, ReadsInTheMemoryOfPeersWhatIsSentOtherwise) {
   const plan::Plan plan = mesh();
   auto by = [&](int64_t leastBytes) {
-    setLeastPeerBytes(leastBytes);
+    accel::run::setLeastPeerBytes(leastBytes);
     return onRanks(plan, exchanged);
   };
   auto sent = by(0), read = by(1), largeRead = by(65536);
