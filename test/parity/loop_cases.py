@@ -470,7 +470,7 @@ def exported_loss(context):
             "accelerate": {"distributed_type": "MULTI_CPU" if ranks > 1 else
                            "NO", "use_cpu": True, "num_processes": ranks},
             "model": "net.pt2", "init": "pretrained", "target": "cpu",
-            "data": {"arrays": arrays, "micro_batch": 4 // ranks},
+            "data": {"arrays": arrays, "micro_batch": 4},
             "eval": {"arrays": arrays, "every": 1},
             "optimizer": {"name": "sgd", "lr": 0.0}, "schedule": {"steps": 1}})
         plan_path = context.path("plan.json")
