@@ -13,6 +13,8 @@
 
 namespace accel::run {
 
+static bool loaded = false;
+
 /// Pinned memory is as large as it is asked for, where torch can do without
 /// rounding it up to a power of two.
 template <typename Config> static constexpr const char *allocatorSettings() {
@@ -49,7 +51,10 @@ const CudaModule *loadCudaModule(std::string &error) {
             std::string(reason ? reason : path.string());
     return nullptr;
   }
+  loaded = true;
   return static_cast<const CudaModule *>(symbol);
 }
+
+bool hasCudaModule() { return loaded; }
 
 } // namespace accel::run

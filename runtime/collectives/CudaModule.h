@@ -43,6 +43,9 @@ constexpr const char *cudaModuleName = "accel-run-cuda.so";
 /// fifth of what is reserved may lie idle.
 const CudaModule *loadCudaModule(std::string &error);
 
+/// Whether this process has loaded it.
+bool hasCudaModule();
+
 } // namespace accel::run
 
 #endif // ACCEL_RUNTIME_COLLECTIVES_CUDAMODULE_H

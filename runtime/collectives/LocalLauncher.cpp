@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/LocalLauncher.h"
 
+#include "runtime/collectives/CudaModule.h"
 #include "runtime/collectives/RankNames.h"
-
 #include "runtime/collectives/StopSignal.h"
 
 #include <algorithm>
@@ -121,6 +121,8 @@ void signalAll(const std::vector<pid_t> &ranks, int signal) {
 
 void endProcess(int code) {
   std::fflush(nullptr);
+  if (hasCudaModule())
+    std::exit(code);
   std::quick_exit(code);
 }
 

@@ -23,9 +23,7 @@ DryGpu &DryGpu::get() {
   // Never destroyed: libraries queue work until the process ends.
   static DryGpu *gpu = [] {
     auto *made = new DryGpu;
-    // Python's processes end by exit, accel-run's by quick_exit.
     std::atexit([] { DryGpu::get().report(); });
-    std::at_quick_exit([] { DryGpu::get().report(); });
     return made;
   }();
   return *gpu;
