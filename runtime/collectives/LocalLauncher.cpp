@@ -186,8 +186,6 @@ int runLocally(int count, const std::function<int()> &run) {
     }
     int status = 0;
     pid_t pid = waitpid(-1, &status, WNOHANG);
-    if (pid < 0 && errno == ECHILD)
-      break; // others have waited for them
     if (pid <= 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       continue;

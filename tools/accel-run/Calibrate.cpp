@@ -42,7 +42,7 @@ namespace {
 constexpr int warmSteps = 2, fewestSteps = 3;
 constexpr int mostSteps = 10, mostStepsOnCpu = 30;
 constexpr double enoughSeconds = 30;
-/// As targets take it (passes/Targets).
+/// Beyond it the machine has done something else.
 constexpr double mostOverhead = 9;
 
 struct Sample {
