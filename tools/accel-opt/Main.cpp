@@ -6,8 +6,8 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/options/ExitCode.h"
+#include "tools/options/StandardOutput.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -111,20 +111,9 @@ int runCommand(int argc, char **argv) {
   return exitUsage;
 }
 
-/// What a command prints is its result: without it, it has not done its work.
-int checkOutput(int code) {
-  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
-    return code;
-  // The write that failed may be long ago: one more has its reason again.
-  std::clearerr(stdout);
-  std::fputc('\n', stdout);
-  const bool failed = std::fflush(stdout) != 0;
-  std::fprintf(stderr,
-               "accel-opt: error: cannot write to standard output%s%s\n",
-               failed ? ": " : "", failed ? std::strerror(errno) : "");
-  return code == exitOk || code == exitDoesNotFit ? exitInvalid : code;
-}
-
 } // namespace
 
-int main(int argc, char **argv) { return checkOutput(runCommand(argc, argv)); }
+/// What a command prints is its result: without it, it has not done its work.
+int main(int argc, char **argv) {
+  return checkStandardOutput("accel-opt", runCommand(argc, argv));
+}

@@ -15,6 +15,7 @@
 #include "tools/accel-run/Meeting.h"
 #include "tools/accel-run/Threads.h"
 #include "tools/accel-run/Trainer.h"
+#include "tools/options/StandardOutput.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -231,6 +232,12 @@ int runProcess(const Options &options, bool &starts) {
 
 } // namespace
 
+/// A reader that goes away is no failure of the training; a full disk is one
+/// of what was to be printed.
+static int checkOutput(int code) {
+  return checkStandardOutput("accel-run", code, BrokenPipe::Ignored);
+}
+
 /// A file that is opened while one of them is closed would get what is said.
 static void openStandardDescriptors() {
   for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -243,17 +250,17 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   if (!parseOptions({argv + 1, argv + argc}, options, exitCode))
-    return exitCode;
+    return checkOutput(exitCode);
   bool starts = false;
   const int code = runProcess(options, starts);
   if (!starts)
-    endProcess(code);
+    endProcess(checkOutput(code));
   // What the launcher has read of the job is gone; ranks read it anew.
   const int failed = runLocally(static_cast<int>(*options.nproc), [&options] {
     Options own = options;
     own.nproc.reset();
     bool never = false;
-    return runProcess(own, never);
+    return checkOutput(runProcess(own, never));
   });
   endProcess(failed);
 }
