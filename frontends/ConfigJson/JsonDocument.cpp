@@ -6,6 +6,7 @@
 #include "frontends/ConfigJson/JsonDocument.h"
 
 #include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/InputFiles.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -127,8 +128,10 @@ bool accel::huggingface::readFile(const std::string &path, uint64_t limit,
     }
     text.resize(done);
   }
-  if (file >= 0)
+  if (file >= 0) {
+    plan::noteInputFile(path);
     ::close(file);
+  }
   if (code)
     reportFile(path, code, diagnostics);
   else if (tooLarge)

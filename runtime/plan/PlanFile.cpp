@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "runtime/plan/InputFiles.h"
 #include "runtime/plan/PlanJson.h"
 
 #include <cerrno>
@@ -64,6 +65,7 @@ bool readPlan(const std::string &path, Plan &plan, std::string &error) {
     error = path + ": this is a folder, not a plan";
     return false;
   }
+  noteInputFile(path);
   std::string text;
   char chunk[65536];
   while (true) {

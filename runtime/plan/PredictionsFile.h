@@ -19,6 +19,15 @@
 
 namespace accel::plan {
 
+/// The first `bytes` of a file, or what it has of them.
+inline std::string startOf(const std::filesystem::path &path, size_t bytes) {
+  std::string start(bytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<size_t>(file.gcount()));
+  return start;
+}
+
 /// True if nothing else is lost when `path` is replaced: it is absent, empty, a
 /// device, or begins with a line that has numbers for the first `keys`, and
 /// `next` behind them.
@@ -32,10 +41,7 @@ inline bool mayHoldLines(const std::filesystem::path &path,
     return false;
   if (!fs::is_regular_file(status) || fs::file_size(path, code) == 0)
     return true;
-  std::string start(64, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(file.gcount());
+  const std::string start = startOf(path, 64);
   size_t at = 0;
   for (const std::string_view key : keys) {
     if (start.compare(at, key.size(), key) != 0)

@@ -8,8 +8,10 @@
 #include "frontends/HuggingFace/Quantized.h"
 #include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/Yaml/Yaml.h"
+#include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Options/QuantizationOption.h"
 #include "tools/driver/Report/ConversionReport.h"
 #include "tools/options/Arguments.h"
@@ -130,6 +132,10 @@ int accel::convertCommand(int argc, char **argv) {
                  internal.c_str(), file.c_str(), toString(options.to));
     return exitInternal;
   }
+  // --overwrite is for CONFIG.yaml, and for what is not read.
+  if (conversion && !output.empty() && !plan::isSameFile(output, file) &&
+      replacesInput(output, engine))
+    conversion.reset();
   if (conversion && !output.empty() &&
       !plan::writeFileAtomically(output, conversion->text, error)) {
     engine.error("write-failed", output, error);

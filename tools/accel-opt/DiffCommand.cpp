@@ -29,6 +29,7 @@ int accel::diffCommand(int argc, char **argv) {
   arguments.option("--report", options.htmlReport, textValue("FILE.html"),
                    "write the comparison as a page with charts that needs no "
                    "network");
+  addOverwrite(arguments, options.overwrite);
   int exitCode = exitOk;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
@@ -36,13 +37,16 @@ int accel::diffCommand(int argc, char **argv) {
     return arguments.usageError(
         "expected A and B, got " + std::to_string(arguments.positional.size()) +
         (arguments.positional.size() == 1 ? " file" : " files"));
+  if (options.overwrite && options.htmlReport.empty())
+    return arguments.usageError("--overwrite has no effect without --report");
   const std::string &first = arguments.positional[0],
                     &second = arguments.positional[1];
   const bool planned[] = {isPlanFile(first), isPlanFile(second)};
   const bool json = options.format == ReportFormat::Json;
   for (const auto &option : arguments.table())
     if (planned[0] && planned[1] && option->given &&
-        option->name != "--format" && option->name != "--report")
+        option->name != "--format" && option->name != "--report" &&
+        option->name != "--overwrite")
       return arguments.usageError(option->name + " has no effect on plans, "
                                                  "which are compared as they "
                                                  "were made");
@@ -57,9 +61,9 @@ int accel::diffCommand(int argc, char **argv) {
   Comparison comparison;
   if (both)
     comparison = compare(*a, *b);
-  const bool written =
-      !both || options.htmlReport.empty() ||
-      writeDiffReport(options.htmlReport, *a, *b, comparison, engine);
+  const bool written = !both || options.htmlReport.empty() ||
+                       writeDiffReport({options.htmlReport, options.overwrite},
+                                       *a, *b, comparison, engine);
   if (json) {
     std::fputs(renderComparisonJson(a ? &*a : nullptr, b ? &*b : nullptr,
                                     comparison, engine)

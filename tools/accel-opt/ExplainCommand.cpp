@@ -65,7 +65,7 @@ static bool holdsPhases(const std::string &path) {
 
 /// Predicted beside measured, the page, or both.
 static int explainRun(const plan::Plan &plan, const std::string &logPath,
-                      const std::string &reportPath, ReportFormat output) {
+                      const OutputFile &report, ReportFormat output) {
   std::optional<RunLog> log;
   std::string error;
   if (!logPath.empty()) {
@@ -76,9 +76,9 @@ static int explainRun(const plan::Plan &plan, const std::string &logPath,
       return exitInvalid;
     }
   }
-  if (!reportPath.empty()) {
+  if (!report.path.empty()) {
     DiagnosticEngine engine;
-    if (!writeExplainReport(reportPath, plan, log ? &*log : nullptr, engine)) {
+    if (!writeExplainReport(report, plan, log ? &*log : nullptr, engine)) {
       std::fputs(renderText(engine).c_str(), stderr);
       return exitInvalid;
     }
@@ -92,7 +92,8 @@ static int explainRun(const plan::Plan &plan, const std::string &logPath,
 
 int accel::explainCommand(int argc, char **argv) {
   ReportFormat output = ReportFormat::Text;
-  std::string log, report;
+  std::string log;
+  OutputFile report("");
   Arguments arguments(
       "accel-opt explain", "PLAN [WHAT]",
       "Prints the recorded reasons of a plan: all of the job, or those of a "
@@ -104,15 +105,18 @@ int accel::explainCommand(int argc, char **argv) {
                    "text for people, json for programs");
   arguments.option("--log", log, textValue("FILE"),
                    "what accel-run --log wrote: predicted beside measured");
-  arguments.option("--report", report, textValue("FILE.html"),
+  arguments.option("--report", report.path, textValue("FILE.html"),
                    "write the reasons, memory by instruction and the log as a "
                    "page to look at");
+  addOverwrite(arguments, report.overwrite);
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   if (arguments.positional.empty() || arguments.positional.size() > 2)
     return arguments.usageError("expected PLAN [WHAT]");
-  const bool whole = !log.empty() || !report.empty();
+  if (report.overwrite && report.path.empty())
+    return arguments.usageError("--overwrite has no effect without --report");
+  const bool whole = !log.empty() || !report.path.empty();
   if (whole && arguments.positional.size() > 1)
     return arguments.usageError(
         "--log and --report are of the whole plan: leave out '" +

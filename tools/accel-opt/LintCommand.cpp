@@ -20,7 +20,7 @@ using namespace accel;
 static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                        std::optional<std::string> &torch,
                        std::optional<int64_t> &maxErrors,
-                       bool &emitsEnvironment, std::string &page) {
+                       bool &emitsEnvironment, OutputFile &page) {
   arguments.option("--accelerate-version", job.options.accelerate.version,
                    textValue("V"),
                    "judge as this version of accelerate (default 1.15.0)");
@@ -53,9 +53,10 @@ static void addOptions(Arguments &arguments, LintJob &job, LintReport &report,
                    choiceValue<bool>({{"env", true}}),
                    "print the environment that accelerate launch would set "
                    "(findings go to stderr)");
-  arguments.option("--report", page, textValue("FILE.html"),
+  arguments.option("--report", page.path, textValue("FILE.html"),
                    "write the findings beside their lines, and what each key "
                    "does, as a page that needs no network");
+  addOverwrite(arguments, page.overwrite);
   addScriptArguments(arguments, job.script);
 }
 
@@ -108,7 +109,7 @@ int accel::lintCommand(int argc, char **argv) {
   std::optional<std::string> torch;
   std::optional<int64_t> maxErrors;
   bool emitsEnvironment = false;
-  std::string page;
+  OutputFile page("");
   Arguments arguments("accel-opt lint", "[CONFIG.yaml...]",
                       "Prints what accelerate would reject, ignore or take "
                       "otherwise than meant.");
@@ -116,6 +117,8 @@ int accel::lintCommand(int argc, char **argv) {
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
+  if (page.overwrite && page.path.empty())
+    return arguments.usageError("--overwrite has no effect without --report");
   report.environment = emitsEnvironment ? &launch : nullptr;
   if (!takeFiles(arguments, job, report, exitCode))
     return exitCode;
@@ -133,7 +136,7 @@ int accel::lintCommand(int argc, char **argv) {
   engine.setMaxErrors(static_cast<size_t>(maxErrors.value_or(0)));
   engine.setPolicy(job.policy);
   const LintResult result = lintFiles(job, engine);
-  if (!page.empty())
+  if (!page.path.empty())
     writeLintReport(page, job, result, engine); // reports what fails
   const LintText text = renderLint(job, result, report, engine);
   std::fputs(text.out.c_str(), stdout);

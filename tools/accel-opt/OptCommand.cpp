@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Pipeline/Phases.h"
+#include "runtime/plan/OutputModel.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Session/Nesting.h"
 #include "tools/options/ExitCode.h"
@@ -14,6 +15,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <filesystem>
 #include <vector>
 
 int accel::optCommand(const char *program, int argc, char **argv) {
@@ -34,7 +36,15 @@ int accel::optCommand(const char *program, int argc, char **argv) {
         mlir::MlirOptMain(count, all.data(), input, output, registry));
   std::string problem;
   auto text = mlir::openInputFile(input, &problem);
-  if (text && mlirNesting(text->getBuffer()) > maxMlirNesting)
+  // Opening the output empties it, and the input is mapped, not copied.
+  std::error_code code;
+  if (std::filesystem::is_regular_file(output, code) &&
+      plan::isSameFile(input, output))
+    problem = output + ": error: the command reads this file, and its output "
+                       "would replace it; write to another file "
+                       "[output-is-input]";
+  if (problem.empty() && text &&
+      mlirNesting(text->getBuffer()) > maxMlirNesting)
     problem = input + ": error: is nested more than " +
               std::to_string(maxMlirNesting) + " levels deep [bad-mlir]";
   auto to = problem.empty() ? mlir::openOutputFile(output, &problem) : nullptr;
@@ -44,6 +54,21 @@ int accel::optCommand(const char *program, int argc, char **argv) {
   }
   const mlir::LogicalResult done =
       mlir::MlirOptMain(to->os(), std::move(text), registry, config);
+  // A stream that ends with an error would end the process instead.
+  bool written = true;
+  for (llvm::raw_fd_ostream *stream : {&to->os(), &llvm::outs()}) {
+    stream->flush();
+    if (!stream->has_error())
+      continue;
+    const bool named = output != "-" && stream == &to->os();
+    llvm::errs() << "accel-opt: error: cannot write to "
+                 << (named ? output : "standard output") << ": "
+                 << stream->error().message() << "\n";
+    stream->clear_error();
+    written = false;
+  }
+  if (!written)
+    return exitInvalid;
   if (mlir::succeeded(done))
     to->keep();
   return mlir::asMainReturnCode(done);

@@ -84,11 +84,15 @@ int accel::pipelineCommand(int argc, char **argv) {
   std::string page;
   arguments.option("--report", page, textValue("FILE.html"),
                    "write the drawing as a page that needs no network");
+  bool overwrite = false;
+  addOverwrite(arguments, overwrite);
   arguments.option("--format", format, formatValue(),
                    "text for people, json (with each action) for programs");
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode) || !arguments.none(exitCode))
     return exitCode;
+  if (overwrite && page.empty())
+    return arguments.usageError("--overwrite has no effect without --report");
   if (weightBytes > cost.frameBytes)
     return arguments.usageError(
         "--weight-bytes is a part of --frame-bytes, and larger");
@@ -116,7 +120,7 @@ int accel::pipelineCommand(int argc, char **argv) {
   const pipeline::SimulatedStep what = {problem, schedule, *simulation, {}};
   if (!page.empty()) {
     DiagnosticEngine engine;
-    if (!writePipelineReport(page, what, engine)) {
+    if (!writePipelineReport({page, overwrite}, what, engine)) {
       std::fputs(renderText(engine).c_str(), stderr);
       return exitInvalid;
     }

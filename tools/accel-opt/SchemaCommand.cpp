@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/Schema/Schema.h"
-#include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
+#include "tools/driver/Emit/OutputFile.h"
 #include "tools/options/Arguments.h"
 
 #include <cstdio>
@@ -24,11 +24,15 @@ int accel::schemaCommand(int argc, char **argv) {
                    "keys and values of this version (default 1.15.0)");
   arguments.flag("--job", job, "of a job.yaml instead");
   arguments.option("-o", output, textValue("FILE"), "write here instead");
+  bool overwrite = false;
+  addOverwrite(arguments, overwrite);
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   if (!arguments.none(exitCode))
     return exitCode;
+  if (overwrite && output.empty())
+    return arguments.usageError("--overwrite has no effect without -o");
   DiagnosticEngine engine;
   std::optional<AccelerateVersion> parsed = parseAccelerateVersion(version);
   if (!parsed)
@@ -40,15 +44,14 @@ int accel::schemaCommand(int argc, char **argv) {
                  "accelerate " + printable(version) + " is not known here",
                  "known are " + toString(oldestAccelerate) + " to " +
                      toString(newestAccelerate));
-  std::string error;
   if (!engine.hasErrors()) {
     schema::Json json =
         job ? schema::jobSchema(*parsed) : schema::accelerateSchema(*parsed);
     std::string text = json.dump(2) + "\n";
     if (output.empty() || output == "-")
       std::fputs(text.c_str(), stdout);
-    else if (!plan::writeFileAtomically(output, text, error))
-      engine.error("write-failed", output, error);
+    else
+      writeOutputFile({output, overwrite}, FileForm::Schema, text, engine);
   }
   RenderOptions render;
   render.colour = wantsColour(STDERR_FILENO);

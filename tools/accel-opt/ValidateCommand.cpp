@@ -36,11 +36,15 @@ int accel::validateCommand(int argc, char **argv) {
   arguments.option("--report", page, textValue("FILE.html"),
                    "write the errors as a page with charts that needs no "
                    "network");
+  bool overwrite = false;
+  addOverwrite(arguments, overwrite);
   int exitCode = 0;
   if (!arguments.parse(argc, argv, exitCode))
     return exitCode;
   if (!arguments.one("RUNS.csv", file, exitCode))
     return exitCode;
+  if (overwrite && page.empty())
+    return arguments.usageError("--overwrite has no effect without --report");
   for (const auto &[option, path] :
        {std::pair{"--models", modelFolder}, std::pair{"--targets", folder}}) {
     std::error_code ignored;
@@ -61,7 +65,8 @@ int accel::validateCommand(int argc, char **argv) {
       engine.warning("no-rows", file,
                      "no row is of the family '" + printable(family) + "'");
     if (!page.empty())
-      writeValidationReport(page, file, result, engine); // reports what fails
+      writeValidationReport({page, overwrite}, file, result,
+                            engine); // reports what fails
   }
   if (format == ReportFormat::Json) {
     std::fputs(renderValidationJson(result, engine).c_str(), stdout);

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -146,18 +145,17 @@ static void checkFolder(const Input &input, const Options &options) {
   chooseStart(input.outDir, options.resume);
 }
 
-/// What stands beside the weights, which the trained model is given. Lines of
-/// steps are an earlier run's, which may write the file again.
+/// What stands beside the weights, which the trained model is given. A log or
+/// predictions are an earlier run's, which may write the file again.
 static std::vector<std::string> filesOfModel(const std::string &folder) {
   std::vector<std::string> files;
   std::error_code code;
   for (const fs::directory_entry &entry :
        fs::directory_iterator(folder, code)) {
-    const std::string line = "{\"step\":";
-    std::string start(line.size(), '\0');
-    if (entry.is_regular_file(code))
-      std::ifstream(entry.path()).read(start.data(), start.size());
-    if (entry.is_regular_file(code) && start != line)
+    const bool ofRun =
+        entry.file_size(code) > 0 && (plan::mayHoldLog(entry.path()) ||
+                                      plan::mayHoldPredictions(entry.path()));
+    if (entry.is_regular_file(code) && !ofRun)
       files.push_back(entry.path().string());
   }
   return files;

@@ -11,30 +11,40 @@
 #include "tools/driver/Emit/EmitDot.h"
 #include "tools/driver/Emit/EmitPerfetto.h"
 #include "tools/driver/Emit/EmitSnapshot.h"
+#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Emit/PlanPaths.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 namespace accel {
 namespace {
 
-bool writeOutput(const std::string &path, const std::string &text,
-                 DiagnosticEngine &engine) {
-  std::string error;
-  if (path != "-") {
-    if (plan::writeFileAtomically(path, text, error))
-      return true;
-  } else if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-             std::fflush(stdout) == 0) {
-    return true;
-  } else {
-    error = std::strerror(errno);
+/// By which an earlier output to `path` is recognised; what --emit accelerate
+/// and job write are a user's files with other lines.
+FileForm formOf(EmitKind kind) {
+  switch (kind) {
+  case EmitKind::Plan:
+    return FileForm::Plan;
+  case EmitKind::Mlir:
+  case EmitKind::Schedule:
+    return FileForm::Mlir;
+  case EmitKind::Dot:
+    return FileForm::Dot;
+  case EmitKind::Perfetto:
+    return FileForm::Trace;
+  case EmitKind::Python:
+    return FileForm::Python;
+  case EmitKind::Torchtitan:
+    return FileForm::Torchtitan;
+  case EmitKind::Accelerate:
+  case EmitKind::Job:
+  case EmitKind::Megatron:
+  case EmitKind::MemorySnapshot:
+    break;
   }
-  engine.error("write-failed", path, error);
-  return false;
+  return FileForm::Other;
 }
 
 /// The step as configured, which needs a machine with a speed.
@@ -169,7 +179,8 @@ bool writeOutputs(const PlanOptions &options, const CompileResult &result,
                   DiagnosticEngine &engine) {
   if (options.compileTo)
     return options.output.empty() ||
-           writeOutput(options.output, result.report.mlir, engine);
+           writeOutputFile({options.output, options.overwrite}, FileForm::Mlir,
+                           result.report.mlir, engine);
   const bool folder = options.emit.size() > 1;
   if (folder) {
     std::error_code error;
@@ -179,6 +190,8 @@ bool writeOutputs(const PlanOptions &options, const CompileResult &result,
       return false;
     }
   }
+  // All or nothing is replaced.
+  std::vector<std::pair<FileForm, yaml::FileTexts>> outputs;
   for (EmitKind kind : options.emit) {
     const std::string path =
         folder ? options.output + "/" + fileName(kind) : options.output;
@@ -186,9 +199,14 @@ bool writeOutputs(const PlanOptions &options, const CompileResult &result,
     if (!texts)
       return false;
     for (const auto &[file, text] : *texts)
-      if (!writeOutput(file, text, engine))
+      if (!mayWrite({file, options.overwrite}, formOf(kind), text, engine))
         return false;
+    outputs.emplace_back(formOf(kind), std::move(*texts));
   }
+  for (const auto &[form, texts] : outputs)
+    for (const auto &[file, text] : texts)
+      if (!writeOutputFile({file, options.overwrite}, form, text, engine))
+        return false;
   return true;
 }
 

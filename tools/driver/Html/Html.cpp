@@ -6,7 +6,6 @@
 #include "tools/driver/Html/Html.h"
 
 #include "passes/Targets/Target.h"
-#include "runtime/plan/PlanJson.h"
 #include "tools/driver/Emit/MemoryLevels.h"
 #include "tools/driver/Report/ExplainMemory.h"
 #include "tools/driver/Report/Render.h"
@@ -147,18 +146,14 @@ std::string textOf(const std::string &path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-bool writePage(const std::string &path, const std::string &text,
+bool writePage(const OutputFile &file, const std::string &text,
                DiagnosticEngine &engine) {
-  std::string error;
-  if (plan::writeFileAtomically(path, text, error))
-    return true;
-  engine.error("write-failed", path, error);
-  return false;
+  return writeOutputFile(file, FileForm::Page, text, engine);
 }
 
 } // namespace
 
-bool writeLintReport(const std::string &path, const LintJob &job,
+bool writeLintReport(const OutputFile &file, const LintJob &job,
                      const LintResult &result, DiagnosticEngine &engine) {
   LintReport report;
   report.format = LintFormat::Json;
@@ -178,7 +173,7 @@ bool writeLintReport(const std::string &path, const LintJob &job,
     if (sources.contains(repair.path))
       sources[repair.path] = repair.before;
   data["sources"] = sources;
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlLint), Charts::None),
+  return writePage(file, page(data, ACCEL_TEXT(accelHtmlLint), Charts::None),
                    engine);
 }
 
@@ -204,30 +199,30 @@ bool writeReport(const PlanOptions &options, const CompileResult &result,
         traceStep(*report.advice->model, *machine, report.advice->candidate));
   }
   return writePage(
-      options.htmlReport,
+      {options.htmlReport, options.overwrite},
       page(data, ACCEL_TEXT(accelHtmlReport) + ACCEL_TEXT(accelHtmlMesh) +
                      ACCEL_TEXT(accelHtmlStages) + ACCEL_TEXT(accelHtmlCharts)),
       engine);
 }
 
-bool writeDiffReport(const std::string &path, const Effect &a, const Effect &b,
+bool writeDiffReport(const OutputFile &file, const Effect &a, const Effect &b,
                      const Comparison &comparison, DiagnosticEngine &engine) {
   Json data;
   data["title"] = a.name + " beside " + b.name;
   data["diff"] = Json::parse(renderComparisonJson(&a, &b, comparison, engine));
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlDiff)), engine);
+  return writePage(file, page(data, ACCEL_TEXT(accelHtmlDiff)), engine);
 }
 
-bool writeValidationReport(const std::string &path, const std::string &runs,
+bool writeValidationReport(const OutputFile &file, const std::string &runs,
                            const validate::ValidationResult &result,
                            DiagnosticEngine &engine) {
   Json data;
   data["title"] = runs + ": predicted beside measured";
   data["validation"] = Json::parse(renderValidationJson(result, engine));
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlValidate)), engine);
+  return writePage(file, page(data, ACCEL_TEXT(accelHtmlValidate)), engine);
 }
 
-bool writeExplainReport(const std::string &path, const plan::Plan &plan,
+bool writeExplainReport(const OutputFile &file, const plan::Plan &plan,
                         const RunLog *log, DiagnosticEngine &engine) {
   Json data;
   data["title"] = plan.job.modelName + " on " + std::to_string(plan.ranks()) +
@@ -250,10 +245,10 @@ bool writeExplainReport(const std::string &path, const plan::Plan &plan,
                          {"line", d.line}});
   data["decisions"] = decisions;
   data["run"] = log ? runJson(plan, *log) : Json();
-  return writePage(path, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
+  return writePage(file, page(data, ACCEL_TEXT(accelHtmlExplain)), engine);
 }
 
-bool writePipelineReport(const std::string &path,
+bool writePipelineReport(const OutputFile &file,
                          const pipeline::SimulatedStep &what,
                          DiagnosticEngine &engine) {
   Json data;
@@ -261,7 +256,7 @@ bool writePipelineReport(const std::string &path,
   data["title"] = data["pipeline"]["schedule"].get<std::string>() + " on " +
                   std::to_string(what.schedule.ranks.size()) + " ranks";
   return writePage(
-      path,
+      file,
       page(data, ACCEL_TEXT(accelHtmlStages) + ACCEL_TEXT(accelHtmlPipeline)),
       engine);
 }
@@ -282,26 +277,26 @@ bool writeReport(const PlanOptions &options, const CompileResult &,
   return withoutCharts(options.config, engine);
 }
 
-bool writeDiffReport(const std::string &path, const Effect &, const Effect &,
+bool writeDiffReport(const OutputFile &file, const Effect &, const Effect &,
                      const Comparison &, DiagnosticEngine &engine) {
-  return withoutCharts(path, engine);
+  return withoutCharts(file.path, engine);
 }
 
-bool writeValidationReport(const std::string &path, const std::string &,
+bool writeValidationReport(const OutputFile &file, const std::string &,
                            const validate::ValidationResult &,
                            DiagnosticEngine &engine) {
-  return withoutCharts(path, engine);
+  return withoutCharts(file.path, engine);
 }
 
-bool writeExplainReport(const std::string &path, const plan::Plan &,
+bool writeExplainReport(const OutputFile &file, const plan::Plan &,
                         const RunLog *, DiagnosticEngine &engine) {
-  return withoutCharts(path, engine);
+  return withoutCharts(file.path, engine);
 }
 
-bool writePipelineReport(const std::string &path,
+bool writePipelineReport(const OutputFile &file,
                          const pipeline::SimulatedStep &,
                          DiagnosticEngine &engine) {
-  return withoutCharts(path, engine);
+  return withoutCharts(file.path, engine);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include "tools/driver/Inputs/ValidationFolders.h"
 
 #include "passes/Validate/Validate.h"
+#include "runtime/plan/InputFiles.h"
 
 #include <fstream>
 #include <iterator>
@@ -45,6 +46,7 @@ ConfigsByName::operator()(const std::string &name) const {
   std::ifstream in(found->second, std::ios::binary);
   if (!in)
     return std::nullopt;
+  plan::noteInputFile(found->second.string());
   return validate::OwnConfig{std::string((std::istreambuf_iterator<char>(in)),
                                          std::istreambuf_iterator<char>()),
                              found->second.string()};

@@ -8,6 +8,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/Phases.h"
+#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Options/DdpOption.h"
 #include "tools/driver/Options/OptimizerOption.h"
 #include "tools/driver/Options/QuantizationOption.h"
@@ -313,6 +314,7 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
            "CONFIG.yaml is the MLIR of this phase instead");
   a.option("--dump-phases", o.dumpPhases, textValue("DIR"),
            "write the MLIR of every phase to DIR");
+  addOverwrite(a, o.overwrite);
 }
 
 /// What options say against each other, or "".
@@ -324,6 +326,10 @@ std::string conflictIn(const PlanOptions &o, const Arguments &arguments) {
     return "--compile-to stops before there is anything to --report";
   if (!o.emit.empty() && o.output.empty())
     return "--emit needs -o PATH";
+  if (o.overwrite && o.output.empty() && o.htmlReport.empty() &&
+      o.remarks.empty() && o.dumpPhases.empty())
+    return "--overwrite has no effect without -o, --report, --remarks or "
+           "--dump-phases";
   if (o.format == ReportFormat::Json && o.output == "-")
     return "--format json and -o - both write to standard output: give -o a "
            "file";

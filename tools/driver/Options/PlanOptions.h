@@ -116,6 +116,7 @@ struct PlanOptions {
   std::string htmlReport; // file
   std::string remarks;    // file, or "-"
   std::string dumpPhases;
+  bool overwrite = false; // foreign files at these paths
   std::optional<Phase> compileTo, compileFrom;
   ReportFormat format = ReportFormat::Text;
   bool showUnits = false, showSchedule = false, showPhases = false; // in text

@@ -190,7 +190,7 @@ private:
     result.chosen = std::move(chosen);
     return options.remarks.empty() ||
            emitRemarks(session.context, result.chosen->decisions,
-                       options.remarks, engine);
+                       {options.remarks, options.overwrite}, engine);
   }
 
   static void record(const Advice &advice, plan::Plan &plan) {

@@ -6,6 +6,7 @@
 #include "tools/driver/Session/CompilePhases.h"
 
 #include "passes/Frameworks/JobFramework.h"
+#include "runtime/plan/InputFiles.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/EmitRemarks.h"
 #include "tools/driver/Session/Nesting.h"
@@ -58,10 +59,11 @@ public:
                                   plan)))
       result.valid = outputs.internal("the plan");
     else
-      result.valid = checkPlan(plan, options.config, engine) &&
-                     (options.remarks.empty() ||
-                      emitRemarks(session.context, plan.decisions,
-                                  options.remarks, engine));
+      result.valid =
+          checkPlan(plan, options.config, engine) &&
+          (options.remarks.empty() ||
+           emitRemarks(session.context, plan.decisions,
+                       {options.remarks, options.overwrite}, engine));
     useProgramFigures(session, plan, result.report);
     result.program = plan;
     result.shown = std::move(plan);
@@ -78,6 +80,7 @@ public:
 
   OwningOpRef<mlir::ModuleOp> parse(Phase phase) {
     const std::string name = toString(phase);
+    plan::noteInputFile(options.config);
     if (auto text = llvm::MemoryBuffer::getFile(options.config);
         text && mlirNesting((*text)->getBuffer()) > maxMlirNesting) {
       engine.error("bad-mlir", options.config,

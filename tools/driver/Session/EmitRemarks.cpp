@@ -5,8 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/EmitRemarks.h"
 
-#include "runtime/plan/PlanJson.h"
-
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
@@ -64,13 +62,17 @@ void emit(MLIRContext &context, const std::vector<plan::Decision> &decisions) {
 
 bool emitRemarks(MLIRContext &context,
                  const std::vector<plan::Decision> &decisions,
-                 const std::string &destination, DiagnosticEngine &engine) {
+                 const OutputFile &file, DiagnosticEngine &engine) {
+  const std::string &destination = file.path;
   remark::RemarkCategories all;
   all.passed = all.missed = all.analysis = "plan";
   auto policy = std::make_unique<remark::RemarkEmittingPolicyAll>();
   bool text = destination == "-";
   // LLVM writes in place: not where a person may be reading.
   std::string partial = destination + ".partial";
+  if (!text &&
+      !mayWrite({partial, file.overwrite}, FileForm::Remarks, "", engine))
+    return false;
   LogicalResult enabled =
       text ? remark::enableOptimizationRemarks(context,
                                                std::make_unique<TextStreamer>(),
@@ -88,13 +90,13 @@ bool emitRemarks(MLIRContext &context,
   if (text)
     return true;
   auto written = llvm::MemoryBuffer::getFile(partial);
-  std::string error = written ? "" : written.getError().message();
-  bool ok = written && plan::writeFileAtomically(
-                           destination, (*written)->getBuffer().str(), error);
   llvm::sys::fs::remove(partial);
-  if (!ok)
-    engine.error("write-failed", destination, error);
-  return ok;
+  if (!written) {
+    engine.error("write-failed", destination, written.getError().message());
+    return false;
+  }
+  return writeOutputFile(file, FileForm::Remarks, (*written)->getBuffer().str(),
+                         engine);
 }
 
 } // namespace accel

@@ -13,6 +13,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/Plan.h"
+#include "tools/driver/Emit/OutputFile.h"
 
 namespace mlir {
 class MLIRContext;
@@ -21,11 +22,11 @@ class MLIRContext;
 namespace accel {
 
 /// Emits the decisions through the remark engine of `context`: as text to
-/// stderr for "-", else as LLVM's YAML to the file `destination`. False where
-/// it cannot be written, which is reported.
+/// stderr for "-", else as LLVM's YAML to the file. False where it cannot be
+/// written, which is reported.
 bool emitRemarks(mlir::MLIRContext &context,
                  const std::vector<plan::Decision> &decisions,
-                 const std::string &destination, DiagnosticEngine &engine);
+                 const OutputFile &file, DiagnosticEngine &engine);
 
 } // namespace accel
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/PhaseOutputs.h"
 
-#include "runtime/plan/PlanJson.h"
+#include "tools/driver/Emit/OutputFile.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -29,11 +29,8 @@ bool PhaseOutputs::dump(mlir::ModuleOp module, Phase phase) {
   const std::string path =
       llvm::formatv("{0}/{1}.{2}.mlir", options.dumpPhases,
                     static_cast<int>(phase), toString(phase));
-  std::string message;
-  if (plan::writeFileAtomically(path, print(module), message))
-    return true;
-  engine.error("write-failed", path, message);
-  return false;
+  return writeOutputFile({path, options.overwrite}, FileForm::Mlir,
+                         print(module), engine);
 }
 
 bool PhaseOutputs::internal(const std::string &what) {
