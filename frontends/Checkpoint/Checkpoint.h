@@ -84,6 +84,14 @@ enum class Beside {
 
 struct ZeroFile; // Zero.h
 
+/// A file that cannot be read from some byte on. It is an error where that is
+/// to be read.
+struct Damage {
+  std::string file;
+  int64_t bytes = 0; // that are there
+  Diagnostic what;
+};
+
 /// One file or folder of the checkpoint.
 struct Part {
   std::string path; // inside of the checkpoint; "." is the whole
@@ -93,6 +101,7 @@ struct Part {
   int64_t bytes = 0; // on the disk
   std::vector<Tensor> tensors;
   int64_t objects = 0; // values that are no tensors
+  std::vector<Damage> damage;
   int64_t files = 1;
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed
   bool runShard = false;                // of accel-run
@@ -117,13 +126,22 @@ struct Checkpoint {
   std::vector<Part> parts;
 };
 
-/// Reports damaged files and returns nothing where there is one, or where the
+/// What a checkpoint is read for: only the files of that must be sound.
+enum class Wanted {
+  Everything,
+  Training, // weights, an optimizer and what lies beside: what goes on
+  Weights
+};
+
+/// Reports damaged files and returns nothing where one is wanted, or where the
 /// folder is no checkpoint that accel-opt knows.
 std::optional<Checkpoint> readCheckpoint(const std::string &folder,
+                                         Wanted wanted,
                                          DiagnosticEngine &diagnostics);
 
 /// A folder of torch.distributed.checkpoint: its .metadata, each shard's place
-/// checked against the files. Shards must cover their tensor.
+/// checked against the files, whose damage becomes the part's. Shards must
+/// cover their tensor.
 bool readDcp(const std::string &folder, Part &part,
              DiagnosticEngine &diagnostics);
 /// The same for the bytes of a .metadata; files are not looked at.

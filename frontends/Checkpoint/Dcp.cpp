@@ -319,28 +319,29 @@ bool parseDcpMetadata(std::string_view bytes, const std::string &path,
   for (Tensor &tensor : part.tensors)
     for (Piece &piece : tensor.pieces)
       piece.file = (fs::path(folder) / piece.file).string();
-  bool whole = true;
   for (const auto &[name, end] : reader.ends) {
     if (!lookAtFiles)
       break;
     const std::string file = (fs::path(folder) / name).string();
     std::error_code failed;
     const uintmax_t size = fs::file_size(file, failed);
+    DiagnosticEngine found;
     if (failed)
-      diagnostics.error("invalid-checkpoint", file,
-                        "the shards of a rank are missing: " + failed.message(),
-                        "copy the file from the rank's own disk, or save to a "
-                        "file system that all ranks share");
+      found.error("invalid-checkpoint", file,
+                  "the shards of a rank are missing: " + failed.message(),
+                  "copy the file from the rank's own disk, or save to a "
+                  "file system that all ranks share");
     else if (size < uintmax_t(end))
-      diagnostics.error("invalid-checkpoint", file,
-                        "the file is cut: it has " + std::to_string(size) +
-                            " bytes, and .metadata names " +
-                            std::to_string(end),
-                        "copy it again");
-    whole = whole && !failed && size >= uintmax_t(end);
-    part.bytes += failed ? 0 : int64_t(size);
+      found.error("invalid-checkpoint", file,
+                  "the file is cut: it has " + std::to_string(size) +
+                      " bytes, and .metadata names " + std::to_string(end),
+                  "copy it again");
+    const int64_t there = failed ? 0 : int64_t(size);
+    for (const Diagnostic &what : found.all())
+      part.damage.push_back({file, there, what});
+    part.bytes += there;
   }
-  return whole;
+  return true;
 }
 
 bool readDcp(const std::string &folder, Part &part,

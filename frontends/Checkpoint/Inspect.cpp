@@ -70,8 +70,9 @@ bool isTorchSave(const fs::path &path) {
 
 class Inspector {
 public:
-  Inspector(const std::string &folder, DiagnosticEngine &diagnostics)
-      : root(folder), diagnostics(diagnostics) {}
+  Inspector(const std::string &folder, Wanted wanted,
+            DiagnosticEngine &diagnostics)
+      : root(folder), wanted(wanted), diagnostics(diagnostics) {}
 
   std::optional<Checkpoint> run() {
     std::error_code failed;
@@ -86,6 +87,7 @@ public:
     std::sort(result.parts.begin(), result.parts.end(),
               [](const Part &a, const Part &b) { return a.path < b.path; });
     preferTrainingState(result.parts);
+    leaveOthersOfRun();
     if (!recognise()) {
       diagnostics.error(
           "unknown-checkpoint", root.string(),
@@ -102,6 +104,21 @@ private:
   std::string inside(const fs::path &path) const {
     const std::string name = path.lexically_relative(root).string();
     return name.empty() ? "." : name;
+  }
+
+  /// `take` reads into the part. What is wrong there counts once it is known
+  /// what is read: files beside that may be damaged.
+  template <typename Take> void read(Part &part, const Take &take) {
+    DiagnosticEngine found;
+    if (take(found)) {
+      for (const Diagnostic &each : found.all())
+        diagnostics.report(each);
+      return;
+    }
+    part.tensors.clear();
+    part.zero.reset();
+    for (const Diagnostic &each : found.all())
+      part.damage.push_back({each.file, 0, each});
   }
 
   bool isIn(const Part &part, const fs::path &folder) const {
@@ -121,12 +138,12 @@ private:
                         failed.message());
       return false;
     }
-    bool good = true;
     const bool dcp = fs::is_regular_file(folder / ".metadata", failed);
     const auto shards =
         std::count_if(paths.begin(), paths.end(), [](const fs::path &path) {
           return path.extension() == ".distcp";
         });
+    bool good = true;
     if (shards && !dcp)
       // torch writes .metadata last.
       good = fail(folder,
@@ -138,15 +155,18 @@ private:
     if (dcp) {
       Part part;
       part.path = inside(folder);
+      part.format = PartFormat::TorchDcp;
       part.meaning = "sharded by torch.distributed.checkpoint";
-      good &= readDcp(folder.string(), part, diagnostics);
+      read(part, [&](DiagnosticEngine &found) {
+        return readDcp(folder.string(), part, found);
+      });
       result.parts.push_back(std::move(part));
     }
     for (const fs::path &path : paths)
       if (fs::is_directory(path, failed))
         good &= depth >= 2 || look(path, depth + 1);
       else if (fs::is_regular_file(path, failed))
-        good &= take(path);
+        take(path);
     return good && chooseWeights(root, folder, result.parts, diagnostics) &&
            checkState(folder);
   }
@@ -185,7 +205,7 @@ private:
     return unfinished.empty();
   }
 
-  bool take(const fs::path &path) {
+  void take(const fs::path &path) {
     const std::string name = path.filename().string();
     std::error_code failed;
     Part part;
@@ -200,34 +220,38 @@ private:
     if (isZeroName(name)) {
       if (part.meaning.empty())
         part.meaning = "states of a layer or an expert (DeepSpeed)";
-      if (!readZero(path.string(), part, diagnostics))
-        return false;
-      if (part.zero->steps)
+      read(part, [&](DiagnosticEngine &found) {
+        return readZero(path.string(), part, found);
+      });
+      if (part.zero && part.zero->steps)
         result.step = part.zero->steps;
     } else if (!part.meaning.empty()) {
       part.format = PartFormat::ByName;
     } else if (name.ends_with(".safetensors")) {
-      if (!takeSafetensors(path, part))
-        return false;
+      part.format = PartFormat::Safetensors;
+      part.meaning = "safetensors";
+      read(part, [&](DiagnosticEngine &found) {
+        return takeSafetensors(path, part, found);
+      });
     } else if (((name.ends_with(".bin") && name != "training_args.bin") ||
                 name == "optimizer.pt") &&
                isTorchSave(path)) {
+      part.format = PartFormat::TorchSave;
       part.meaning = "torch.save";
-      if (!readTorchSave(path.string(), part, diagnostics))
-        return false;
+      read(part, [&](DiagnosticEngine &found) {
+        return readTorchSave(path.string(), part, found);
+      });
     } else {
-      return true;
+      return;
     }
     result.parts.push_back(std::move(part));
-    return true;
   }
 
-  bool takeSafetensors(const fs::path &path, Part &part) {
+  static bool takeSafetensors(const fs::path &path, Part &part,
+                              DiagnosticEngine &diagnostics) {
     auto file = huggingface::readSafetensorsHeader(path.string(), diagnostics);
     if (!file)
       return false;
-    part.format = PartFormat::Safetensors;
-    part.meaning = "safetensors";
     const auto format = file->metadata.find("format");
     part.runShard =
         format != file->metadata.end() && format->second == runShardFormat;
@@ -278,7 +302,8 @@ private:
   bool readStates() {
     for (auto [name, key] : {std::pair{"state.json", "step"},
                              {"trainer_state.json", "global_step"}}) {
-      if (!exists(name))
+      const bool own = name == std::string_view("state.json");
+      if (!exists(name) || (!own && wanted == Wanted::Weights))
         continue;
       nlohmann::json json;
       if (!readJson(name, json))
@@ -290,7 +315,7 @@ private:
         result.step = step->get<int64_t>();
       if (auto run = json.find("run"); run != json.end() && run->is_string())
         result.run = run->get<std::string>();
-      if (name == std::string_view("state.json") && json.contains("files"))
+      if (own && json.contains("files"))
         return ours = true,
                checkFiles(json["files"]) &&
                    readRunState((root / name).string(), diagnostics);
@@ -308,6 +333,7 @@ private:
           !file["bytes"].is_number_integer())
         continue;
       const fs::path path = root / file["name"].get<std::string>();
+      filesOfRun.insert(file["name"].get<std::string>());
       std::error_code failed;
       const uintmax_t size = fs::file_size(path, failed);
       if (!failed && int64_t(size) == file["bytes"].get<int64_t>())
@@ -321,6 +347,14 @@ private:
       good = false;
     }
     return good;
+  }
+
+  /// Only files that state.json names are a run's; one that cannot be read and
+  /// is none of them is not read.
+  void leaveOthersOfRun() {
+    for (Part &part : result.parts)
+      if (ours && !part.damage.empty() && !filesOfRun.count(part.path))
+        part.unread = "a file that state.json does not name";
   }
 
   bool hasName(std::string_view begin, std::string_view end) const {
@@ -389,12 +423,52 @@ private:
   }
 
   fs::path root;
+  const Wanted wanted;
   DiagnosticEngine &diagnostics;
   Checkpoint result;
   std::set<std::string> names;   // of all files
   std::set<fs::path> unfinished; // folders of shards alone
   bool ours = false;
+  std::set<std::string> filesOfRun;
 };
+
+/// Whether something that is wanted of a part lies where a file of it cannot be
+/// read. Of shards the places are known; other files are read whole.
+bool isHit(const Part &part, const Damage &damage, Wanted wanted) {
+  if (wanted == Wanted::Everything)
+    return true;
+  if (!part.unread.empty())
+    return false;
+  if (wanted == Wanted::Training)
+    return true;
+  if (!isWeights(part))
+    return false;
+  if (part.format != PartFormat::TorchDcp || part.tensors.empty())
+    return true;
+  const WeightKeys keys(part);
+  return std::any_of(
+      part.tensors.begin(), part.tensors.end(), [&](const Tensor &tensor) {
+        return keys.roleOf(tensor) == Role::Weight &&
+               std::any_of(tensor.pieces.begin(), tensor.pieces.end(),
+                           [&](const Piece &piece) {
+                             return piece.file == damage.file &&
+                                    piece.begin + piece.length > damage.bytes;
+                           });
+      });
+}
+
+/// Reports the damage of what is wanted.
+bool checkDamage(const Checkpoint &read, Wanted wanted,
+                 DiagnosticEngine &diagnostics) {
+  bool good = true;
+  for (const Part &part : read.parts)
+    for (const Damage &damage : part.damage)
+      if (isHit(part, damage, wanted)) {
+        diagnostics.report(damage.what);
+        good = false;
+      }
+  return good;
+}
 
 } // namespace
 
@@ -437,10 +511,14 @@ const char *toString(FolderFormat format) {
 }
 
 std::optional<Checkpoint> readCheckpoint(const std::string &folder,
+                                         Wanted wanted,
                                          DiagnosticEngine &diagnostics) {
-  auto read = Inspector(folder, diagnostics).run();
-  if (read)
-    nestFlattenedStates(read->parts);
+  auto read = Inspector(folder, wanted, diagnostics).run();
+  if (!read)
+    return std::nullopt;
+  nestFlattenedStates(read->parts);
+  if (!checkDamage(*read, wanted, diagnostics))
+    return std::nullopt;
   return read;
 }
 

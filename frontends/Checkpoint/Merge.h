@@ -44,7 +44,8 @@ struct Merged {
   /// the weights, which is counted by its key too.
   int64_t leftOut = 0;
   std::map<std::string, int64_t> leftBeside;
-  /// Files of weights that others stand before, by what they are.
+  /// Files of weights that others stand before, and damaged ones that hold
+  /// none of the weights, by what they are.
   std::map<std::string, std::vector<std::string>> unread;
   /// Tensors that no file holds as one, which `parts` refer to.
   std::list<Part> made;

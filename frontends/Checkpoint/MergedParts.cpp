@@ -92,6 +92,11 @@ private:
       merged.unread[part.unread].push_back(part.path);
       return true;
     }
+    for (const Damage &damage : part.damage)
+      merged.unread["damaged, and holds none of the weights"].push_back(
+          std::filesystem::path(damage.file)
+              .lexically_relative(read.folder)
+              .string());
     if (!isWeights(part)) {
       merged.leftOut += int64_t(part.tensors.size());
       return true;

@@ -117,7 +117,8 @@ private:
     bool zero = false;
     for (const Part &part : read.parts) {
       zero |= part.zero != nullptr;
-      if (part.zero)
+      // A damaged one stays unread here, others were refused.
+      if (part.zero || !part.damage.empty())
         continue;
       if (!takeStates(part))
         return false;

@@ -65,11 +65,14 @@ filesOfIndex(const fs::path &root, const fs::path &folder,
   std::map<std::string, std::set<std::string>> tensors; // by file
   std::set<std::string> named;
   std::vector<std::string> missing;
+  std::set<std::string> damaged; // what they hold is not known
   auto open = [&](const std::string &name) {
     const std::string path = inside(root, folder / name);
     named.insert(path);
     for (const Part &part : parts)
       if (part.path == path) {
+        if (!part.damage.empty())
+          damaged.insert(name);
         for (const Tensor &tensor : part.tensors)
           tensors[name].insert(tensor.name);
         return true;
@@ -79,7 +82,7 @@ filesOfIndex(const fs::path &root, const fs::path &folder,
   };
   auto holds = [&](const std::string &name, const std::string &tensor) {
     const auto found = tensors.find(name);
-    return !missing.empty() ||
+    return !missing.empty() || damaged.count(name) ||
            (found != tensors.end() && found->second.count(tensor));
   };
   if (!huggingface::readWeightIndex(index.string(), open, holds, diagnostics))

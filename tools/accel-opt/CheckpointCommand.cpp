@@ -32,8 +32,8 @@ void printFindings(const DiagnosticEngine &engine) {
 
 int inspect(const std::string &folder, ReportFormat format, bool tensors) {
   DiagnosticEngine engine;
-  const std::optional<checkpoint::Checkpoint> read =
-      checkpoint::readCheckpoint(folder, engine);
+  const std::optional<checkpoint::Checkpoint> read = checkpoint::readCheckpoint(
+      folder, checkpoint::Wanted::Everything, engine);
   if (format == ReportFormat::Json) {
     std::fputs(checkpointJson(read, engine).c_str(), stdout);
     return static_cast<int>(engine.outcome());
@@ -176,7 +176,8 @@ int convert(const std::string &folder, const std::string &output,
     engine.error("invalid-plan", "", error);
   std::optional<checkpoint::Checkpoint> read;
   if (!engine.hasErrors())
-    read = checkpoint::readCheckpoint(folder, engine);
+    read = checkpoint::readCheckpoint(folder, checkpoint::Wanted::Training,
+                                      engine);
   std::optional<checkpoint::Trained> trained;
   if (read)
     trained = checkpoint::readTrained(*read, planned ? &plan : nullptr,
@@ -256,7 +257,8 @@ int merge(const std::string &folder, const std::string &output,
           const checkpoint::MergeOptions &options, ReportFormat format) {
   DiagnosticEngine engine;
   std::optional<checkpoint::Merged> merged;
-  const auto read = checkpoint::readCheckpoint(folder, engine);
+  const auto read =
+      checkpoint::readCheckpoint(folder, checkpoint::Wanted::Weights, engine);
   if (read)
     merged = checkpoint::planMerge(*read, options, engine);
   if (merged) {
