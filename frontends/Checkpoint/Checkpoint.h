@@ -101,6 +101,8 @@ struct Part {
   int64_t bytes = 0; // on the disk
   std::vector<Tensor> tensors;
   int64_t objects = 0; // values that are no tensors
+  /// Names and paths of these, where a .metadata says them.
+  std::vector<Tensor> values;
   std::vector<Damage> damage;
   int64_t files = 1;
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed

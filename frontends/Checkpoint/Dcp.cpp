@@ -58,9 +58,10 @@ public:
       auto name = pickle.text(entries[i]);
       if (!name)
         return fail("a name in state_dict_metadata is no text");
-      if (isClass(entries[i + 1], "BytesStorageMetadata"))
+      if (isClass(entries[i + 1], "BytesStorageMetadata")) {
         ++part.objects;
-      else if (!takeTensor(std::string(*name), entries[i + 1], part))
+        part.values.emplace_back().name = std::string(*name);
+      } else if (!takeTensor(std::string(*name), entries[i + 1], part))
         return false;
     }
     takePaths(part);
@@ -232,12 +233,13 @@ private:
           paths[*name] = std::move(keys);
       }
     }
-    for (Tensor &tensor : part.tensors) {
-      auto found = paths.find(tensor.name);
-      tensor.path = found != paths.end() && !found->second.empty()
-                        ? found->second
-                        : std::vector<std::string>{tensor.name};
-    }
+    for (std::vector<Tensor> *named : {&part.tensors, &part.values})
+      for (Tensor &tensor : *named) {
+        auto found = paths.find(tensor.name);
+        tensor.path = found != paths.end() && !found->second.empty()
+                          ? found->second
+                          : std::vector<std::string>{tensor.name};
+      }
   }
 
   /// The shard that an entry of storage_data is of.

@@ -44,6 +44,8 @@ struct Merged {
   /// the weights, which is counted by its key too.
   int64_t leftOut = 0;
   std::map<std::string, int64_t> leftBeside;
+  /// Names of values that are no tensors, but for an optimizer's.
+  std::vector<std::string> leftValues;
   /// Files of weights that others stand before, and damaged ones that hold
   /// none of the weights, by what they are.
   std::map<std::string, std::vector<std::string>> unread;

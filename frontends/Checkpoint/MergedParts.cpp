@@ -128,6 +128,9 @@ private:
                        : tensor.path.back()))
         return false;
     }
+    for (const Tensor &value : part.values)
+      if (places.roleOf(value) != Role::State && !StateKeys::isOfGroups(value))
+        merged.leftValues.push_back(value.name);
     return true;
   }
 

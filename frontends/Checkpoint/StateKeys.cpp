@@ -203,6 +203,14 @@ bool StateKeys::has(const Tensor &tensor) const {
   return false;
 }
 
+bool StateKeys::isOfGroups(const Tensor &value) {
+  return std::any_of(
+      value.path.begin(), value.path.end(), [](const std::string &key) {
+        return key == "param_groups" || key.starts_with("param_groups.") ||
+               key.find(".param_groups.") != key.npos;
+      });
+}
+
 bool StateKeys::isBelow(const std::vector<std::string> &keys,
                         size_t depth) const {
   return std::any_of(dictionaries.begin(), dictionaries.end(),

@@ -34,6 +34,9 @@ public:
 
   /// Whether an optimizer's dictionary has the tensor.
   bool has(const Tensor &tensor) const;
+  /// Whether a value that is no tensor is of an optimizer's groups. One without
+  /// states is known by this key alone.
+  static bool isOfGroups(const Tensor &value);
   /// Whether one lies below the first `depth` of `keys`.
   bool isBelow(const std::vector<std::string> &keys, size_t depth) const;
   /// The names of parameters that states are of; numbers are none.

@@ -112,6 +112,17 @@ bool isOptimizerKey(const std::string &key) {
   return key == "optim" || key == "optimizer" || key == "optimizers" ||
          key == "optimizer_states" || key == "optimizer_state_dict";
 }
+/// What training scripts call their counts.
+constexpr std::string_view counters[] = {
+    "step",       "steps",         "global_step",  "global_steps",
+    "train_step", "training_step", "current_step", "completed_steps",
+    "epoch",      "epochs",        "global_epoch", "current_epoch",
+    "iter",       "iter_num",      "iteration",    "iterations"};
+
+bool isFloat(const Tensor &tensor) {
+  return tensor.dtype.find("float") != std::string::npos;
+}
+
 } // namespace
 
 bool isWeights(const Part &part) {
@@ -169,7 +180,7 @@ Role WeightKeys::roleOf(const Tensor &tensor) const {
   if (states.has(tensor) || isOptimizers(tensor))
     return Role::State;
   return isBelow(tensor) &&
-                 (tensor.path.size() < 2 || !numbers.count(tensor.path[0]))
+                 (tensor.path.empty() || !numbers.count(tensor.path[0]))
              ? Role::Weight
              : Role::Beside;
 }
@@ -197,9 +208,8 @@ bool WeightKeys::isOptimizers(const Tensor &tensor) const {
 /// count or a loss.
 bool WeightKeys::mayBeWeights(const Tensor &tensor) const {
   const std::vector<std::string> &path = tensor.path;
-  return !tensor.shape.empty() &&
-         tensor.dtype.find("float") != std::string::npos &&
-         !states.has(tensor) && !isOptimizers(tensor) &&
+  return !tensor.shape.empty() && isFloat(tensor) && !states.has(tensor) &&
+         !isOptimizers(tensor) &&
          (path.empty() || (path[0].find("scheduler") == std::string::npos &&
                            path[0].find("optimizer") == std::string::npos));
 }
@@ -254,26 +264,43 @@ void WeightKeys::choose() {
     keys.clear();
 }
 
-/// {"layer.weight": .., "optimizer": .., "train_state": {"step": ..}}.
+/// A training script's count by its name: an integer, or a float of which no
+/// optimizer keeps states. Files of safetensors are a model's own.
+bool WeightKeys::isCounter(const Tensor &tensor) const {
+  const std::string &name = tensor.path.back();
+  if (part.format == PartFormat::Safetensors ||
+      std::find(std::begin(counters), std::end(counters), name) ==
+          std::end(counters))
+    return false;
+  if (isFloat(tensor))
+    return tensor.shape.empty() && optimizer &&
+           !states.parameters().count(joinKeys(tensor.path));
+  return tensor.bytes == elementBytes(tensor.dtype);
+}
+
+/// {"layer.weight": .., "optimizer": .., "train_state": {"step": ..}}, and
+/// {"layer.weight": .., "step": ..}.
 void WeightKeys::findNumbers() {
   if (!keys.empty())
     return;
-  bool flat = false, optimizer = false;
-  std::set<std::string> others;
+  bool some = false, flat = false;
   for (const Tensor &tensor : part.tensors) {
     const bool kept = states.has(tensor) || isOptimizers(tensor);
     optimizer |= kept;
-    if (kept)
-      continue;
-    flat |= tensor.path.size() == 1 && mayBeWeights(tensor);
-    if (tensor.path.size() < 2)
-      continue;
-    if (!tensor.shape.empty())
-      others.insert(tensor.path[0]);
-    numbers.insert(tensor.path[0]);
+    some |= !kept && mayBeWeights(tensor);
+    flat |= !kept && mayBeWeights(tensor) && tensor.path.size() == 1;
   }
-  if (!flat || !optimizer)
-    numbers.clear();
+  if (!some)
+    return;
+  std::set<std::string> others;
+  for (const Tensor &tensor : part.tensors) {
+    if (tensor.path.empty() || states.has(tensor) || isOptimizers(tensor))
+      continue;
+    // An optimizer beside says that numbers of any name are a script's.
+    const bool number =
+        tensor.path.size() > 1 && flat && optimizer && tensor.shape.empty();
+    (number || isCounter(tensor) ? numbers : others).insert(tensor.path[0]);
+  }
   for (const std::string &key : others)
     numbers.erase(key);
 }

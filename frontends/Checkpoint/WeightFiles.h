@@ -60,12 +60,15 @@ private:
   bool findByStates();
   void choose();
   void findNumbers();
+  bool isCounter(const Tensor &tensor) const;
 
   const Part &part;
   const StateKeys states;
   std::vector<std::string> keys;
-  /// Keys of dictionaries beside flat weights that hold numbers alone.
+  /// Keys of dictionaries beside flat weights that hold numbers alone, and of
+  /// counts.
   std::set<std::string> numbers;
+  bool optimizer = false; // lies beside them
 };
 
 } // namespace accel::checkpoint

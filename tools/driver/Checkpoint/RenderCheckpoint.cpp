@@ -109,6 +109,15 @@ std::string renderMerge(const Merged &merged, const std::string &output) {
   for (const auto &[key, tensors] : merged.leftBeside)
     text += "  left out: " + counted(tensors, "tensor") + " of '" +
             printable(key) + "', beside the model\n";
+  constexpr size_t most = 8;
+  const std::vector<std::string> &values = merged.leftValues;
+  for (size_t i = 0; i < values.size() && i < most; ++i)
+    text += (i ? ", '" : "  left out: '") + printable(values[i]) + "'";
+  if (values.size() > most)
+    text += " and " + std::to_string(values.size() - most) + " more";
+  if (!values.empty())
+    text += values.size() == 1 ? ", which is no tensor\n"
+                               : ", which are no tensors\n";
   for (const auto &[what, files] : merged.unread) {
     text += "  not read: ";
     for (const std::string &file : files)
@@ -128,6 +137,8 @@ std::string mergeJson(const std::optional<Merged> &merged,
             {"unread", Json::object()}, {"parts", Json::array()}};
     for (const auto &[key, tensors] : merged->leftBeside)
       json["left_out_beside"][key] = tensors;
+    if (!merged->leftValues.empty())
+      json["left_out_values"] = merged->leftValues;
     for (const auto &[what, files] : merged->unread)
       json["unread"][what] = files;
     for (const MergedPart &part : merged->parts)
