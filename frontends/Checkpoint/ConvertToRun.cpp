@@ -120,9 +120,12 @@ private:
   /// that accel-run reads.
   bool checkStates() {
     std::set<std::string> kinds;
+    bool matrices = true;
     for (const auto &[name, parameter] : trained.parameters)
-      for (const auto &[kind, state] : parameter.states)
+      for (const auto &[kind, state] : parameter.states) {
         kinds.insert(kind);
+        matrices &= parameter.weight->shape.size() == 2;
+      }
     if (kinds.empty())
       return keepsNoStates(plan) ||
              refuse("the checkpoint holds weights, and no states of an "
@@ -130,10 +133,10 @@ private:
                     plan ? ""
                          : "give its plan by --plan where SGD has no momentum, "
                            "and so no states; else ");
-    if (!checkFactored(kinds, output, diagnostics) ||
-        !checkKnown(kinds, output, diagnostics))
+    optimizer = optimizerOfStates(kinds, trained.optimizers, matrices, plan,
+                                  output, diagnostics);
+    if (!optimizer)
       return false;
-    optimizer = plan::optimizerOf(kinds);
     for (const auto &[name, parameter] : trained.parameters)
       if (!parameter.states.empty() && !checkStates(name, parameter, kinds))
         return false;

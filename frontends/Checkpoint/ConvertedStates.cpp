@@ -42,6 +42,63 @@ bool checkKnown(const std::set<std::string> &kinds, const std::string &path,
   return false;
 }
 
+/// Those that keep a "momentum_buffer" alone of a matrix.
+static constexpr const char *sgd = "sgd", *muon = "muon";
+
+std::string optimizerOfGroups(const std::set<std::string> &kinds,
+                              const std::set<std::string> &hyperparameters) {
+  if (!kinds.count("momentum_buffer"))
+    return "";
+  if (hyperparameters.count("ns_steps"))
+    return muon;
+  return hyperparameters.count("dampening") ? sgd : "";
+}
+
+const plan::OptimizerDescription *
+optimizerOfStates(const std::set<std::string> &kinds,
+                  const std::set<std::string> &told, bool matrices,
+                  const plan::Plan *plan, const std::string &path,
+                  DiagnosticEngine &diagnostics) {
+  if (!checkFactored(kinds, path, diagnostics) ||
+      !checkKnown(kinds, path, diagnostics))
+    return nullptr;
+  const plan::OptimizerDescription *planned =
+      plan ? plan::findOptimizer(plan->job.optimizer.name) : nullptr;
+  if (planned && (!planned->executed || !plan::hasStates(*planned, kinds)))
+    planned = nullptr;
+  if (told.empty()) {
+    const plan::OptimizerDescription *fewest = plan::optimizerOf(kinds);
+    if (kinds != std::set<std::string>{"momentum_buffer"} || !matrices)
+      return fewest;
+    if (planned)
+      return planned;
+    diagnostics.warning(
+        "ambiguous-states", path,
+        "'momentum_buffer' of matrices alone may be SGD's or Muon's, and the "
+        "checkpoint has no hyperparameters that tell; taken for " +
+            std::string(fewest->name),
+        "give the plan of the job by --plan, whose optimizer is then taken");
+    return fewest;
+  }
+  const plan::OptimizerDescription *own = plan::findOptimizer(*told.begin());
+  if (told.size() > 1 || !plan::hasStates(*own, kinds)) {
+    diagnostics.error("not-supported", path,
+                      "the checkpoint holds states of " +
+                          std::string(own->name) + " and of another optimizer",
+                      convertedStates);
+    return nullptr;
+  }
+  if (planned && planned != own) {
+    diagnostics.error("conflicting-arguments", path,
+                      "the groups of the checkpoint's optimizer are those of " +
+                          std::string(own->name) + ", and the plan's is " +
+                          planned->name,
+                      "give the plan of the job that was trained");
+    return nullptr;
+  }
+  return own;
+}
+
 bool keepsNoStates(const plan::Plan *plan) {
   return plan && plan::OptimizerRule(plan->job.optimizer).states.empty();
 }

@@ -12,8 +12,9 @@
 #include <string>
 
 namespace accel::plan {
+struct OptimizerDescription;
 struct Plan;
-}
+} // namespace accel::plan
 
 namespace accel::checkpoint {
 
@@ -30,6 +31,23 @@ bool checkFactored(const std::set<std::string> &kinds, const std::string &path,
 /// Reports `kinds` that together are those of no optimizer that accel-run has.
 bool checkKnown(const std::set<std::string> &kinds, const std::string &path,
                 DiagnosticEngine &diagnostics);
+
+/// The optimizer that the hyperparameters of its groups tell, where states of
+/// these kinds may be of several: torch's SGD and Muon both keep a
+/// "momentum_buffer". "": they tell nothing.
+std::string optimizerOfGroups(const std::set<std::string> &kinds,
+                              const std::set<std::string> &hyperparameters);
+
+/// The optimizer of accel-run that goes on from states of these kinds: the one
+/// that `told` names (optimizerOfGroups), else the plan's where they may be of
+/// several, as `matrices` says: none is of a parameter without two dimensions.
+/// Reports and returns nothing where there is none, or the plan has another
+/// one; warns where nothing tells which it is.
+const plan::OptimizerDescription *
+optimizerOfStates(const std::set<std::string> &kinds,
+                  const std::set<std::string> &told, bool matrices,
+                  const plan::Plan *plan, const std::string &path,
+                  DiagnosticEngine &diagnostics);
 
 /// Whether `plan` is not null, and its optimizer keeps nothing of parameters
 /// (SGD without momentum): a checkpoint without states is then whole.

@@ -69,6 +69,8 @@ ParamGroup groupAt(const Pickle &pickle, ValueId id) {
       group.params = keysAt(pickle, entries[i + 1]);
     else if (key == "param_names")
       group.names = keysAt(pickle, entries[i + 1]);
+    else if (auto text = pickle.text(entries[i + 1]))
+      group.texts[key] = *text;
     else if (auto numbers = numbersAt(pickle, entries[i + 1]); !numbers.empty())
       group.values[key] = std::move(numbers);
   }
@@ -166,6 +168,10 @@ readSavedOptimizer(const std::string &path,
         for (const std::string &key : inside)
           if (root)
             root = pickle.field(*root, key);
+        // The one optimizer of a list, as Lightning saves it.
+        if (root && pickle.is(*root, Pickle::Kind::List) &&
+            pickle.at(*root).items.size() == 1)
+          root = pickle.at(*root).items[0];
         if (!root)
           return true;
         saved.groups = paramGroupsAt(pickle, *root);
@@ -216,6 +222,17 @@ bool checkUpdates(const std::vector<ParamGroup> &groups,
     if (group.value("decoupled_weight_decay").value_or(1) == 0 &&
         group.value("weight_decay").value_or(0) != 0)
       return fail("the weight decay of Adam (decoupled_weight_decay is false)");
+    // torch.optim.Muon; "original" is what none is.
+    if (auto rates = group.texts.find("adjust_lr_fn");
+        rates != group.texts.end() && rates->second != "original")
+      return fail("the rates of '" + printable(rates->second) +
+                  "' (adjust_lr_fn)");
+    if (auto found = group.values.find("ns_coefficients");
+        found != group.values.end() &&
+        !std::equal(found->second.begin(), found->second.end(),
+                    plan::newtonSchulz.begin(), plan::newtonSchulz.end(),
+                    sameHyperparameter))
+      return fail("ns_coefficients " + textOf(found->second));
   }
   return true;
 }

@@ -29,9 +29,10 @@ struct ParamGroup {
   /// of `params`, as its script named it. Empty where there are none.
   std::vector<std::string> names;
   size_t index = 0; // in param_groups
-  /// By name: "lr", "betas"; a flag is 0 or 1. Texts are left out, and tensors,
-  /// which takeTensors adds.
+  /// By name: "lr", "betas"; a flag is 0 or 1. Tensors are left out, which
+  /// takeTensors adds.
   std::map<std::string, std::vector<double>> values;
+  std::map<std::string, std::string> texts; // by name: "adjust_lr_fn"
 
   /// The rate before a schedule, where there is one.
   std::optional<double> baseRate() const;
@@ -64,7 +65,7 @@ readSavedOptimizer(const std::string &path,
                    DiagnosticEngine &diagnostics);
 
 /// Reports an update that no plan has: amsgrad, maximize, Adam's coupled weight
-/// decay.
+/// decay, Muon's other rates and coefficients.
 bool checkUpdates(const std::vector<ParamGroup> &groups,
                   const std::string &path, DiagnosticEngine &diagnostics);
 

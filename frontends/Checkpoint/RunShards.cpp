@@ -124,6 +124,8 @@ private:
     try {
       for (const nlohmann::json &unit : plan::parseJson(metadata("layout"))) {
         const auto prefix = unit.at("prefix").get<std::string>();
+        if (unit.contains("state"))
+          shards.apart.insert(unit.at("state").get<std::string>());
         for (const nlohmann::json &entry : unit.at("pieces"))
           for (const huggingface::StoredTensor *tensor : units[prefix])
             if (!takeEntry(path, entry, *tensor,

@@ -18,6 +18,7 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 
 namespace accel::checkpoint {
 
@@ -25,7 +26,8 @@ struct RunShards {
   /// The parameters by what is kept of them: "param", "exp_avg", ... Each
   /// tensor has the parameter's name and shape.
   std::map<std::string, Part> kinds;
-  Part buffers; // of the model, that are saved with it
+  Part buffers;                // of the model, that are saved with it
+  std::set<std::string> apart; // kinds that stand apart from parameters
   int64_t step = 0;
   int64_t optimizerSteps = 0; // without skipped ones
   int64_t samples = 0;        // sequences that all ranks have read

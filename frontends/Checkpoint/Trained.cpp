@@ -9,6 +9,7 @@
 #include "frontends/Checkpoint/PieceReader.h"
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/SavedSteps.h"
+#include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/TorchSave.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "runtime/plan/Plan.h"
@@ -57,6 +58,9 @@ private:
     trained.stepsRead = shards->step;
     trained.samples = shards->samples;
     trained.scale = shards->scale;
+    if (shards->kinds.count("momentum_buffer"))
+      trained.optimizers = {shards->apart.count("momentum_buffer") ? "muon"
+                                                                   : "sgd"};
     for (auto &[kind, part] : shards->kinds) {
       trained.owner.made.push_back(std::move(part));
       for (const Tensor &tensor : trained.owner.made.back().tensors) {
@@ -131,6 +135,10 @@ private:
     auto states = assembleZeroStates(read, diagnostics);
     if (!states || !checkUpdates(states->groups, read.folder, diagnostics))
       return false;
+    std::set<std::string> kinds;
+    for (const auto &[kind, part] : states->kinds)
+      kinds.insert(kind);
+    takeOptimizer(kinds, states->groups);
     for (const ParamGroup &group : states->groups)
       compare(group, [](const std::string &name) { return name; });
     for (const Tensor *step : states->steps)
@@ -152,23 +160,71 @@ private:
     return true;
   }
 
+  /// What the names of hyperparameters in groups say of states.
+  void takeOptimizer(const std::set<std::string> &kinds,
+                     const std::vector<ParamGroup> &groups,
+                     std::set<std::string> hyperparameters = {}) {
+    for (const ParamGroup &group : groups)
+      for (const auto &[name, numbers] : group.values)
+        hyperparameters.insert(name);
+    if (auto name = optimizerOfGroups(kinds, hyperparameters); !name.empty())
+      trained.optimizers.insert(std::move(name));
+  }
+
+  /// Names of hyperparameters in a .metadata that lie beside a state: below
+  /// "param_groups" with the number of a group, or joined to a parameter's
+  /// name.
+  static std::set<std::string> hyperparametersBeside(const Part &part,
+                                                     const Tensor &state) {
+    std::set<std::string> names;
+    const size_t depth = state.path.size() - 3;
+    for (const Tensor &value : part.values)
+      if (StateKeys::isOfGroups(value) && value.path.size() > depth &&
+          std::equal(state.path.begin(), state.path.begin() + depth,
+                     value.path.begin()) &&
+          value.path[depth].starts_with("param_groups"))
+        names.insert(value.name.substr(value.name.rfind('.') + 1));
+    return names;
+  }
+
+  /// A part may have several optimizers, which number parameters each.
   bool takeStates(const Part &part) {
-    const auto state =
-        std::find_if(part.tensors.begin(), part.tensors.end(),
-                     [](const Tensor &tensor) { return isState(tensor.path); });
-    if (state == part.tensors.end())
-      return checkStateless(part);
-    std::set<std::string> kinds;
+    std::map<std::string, Part> optimizers; // by the keys around
     for (const Tensor &tensor : part.tensors)
-      if (isState(tensor.path) && tensor.path.back() != "step")
+      if (isState(tensor.path)) {
+        // Names count the items of lists too, keys of torch.save do not.
+        const std::string own = joinKeys(tensor.path, tensor.path.size() - 3);
+        optimizers[tensor.name.ends_with(own)
+                       ? tensor.name.substr(0, tensor.name.size() - own.size())
+                       : ""]
+            .tensors.push_back(tensor);
+      }
+    if (optimizers.empty())
+      return checkStateless(part);
+    for (auto &[around, states] : optimizers) {
+      states.path = part.path;
+      states.format = part.format;
+      trained.owner.made.push_back(std::move(states));
+      if (!takeStates(part, trained.owner.made.back()))
+        return false;
+    }
+    return true;
+  }
+
+  /// `states` are those of one of the part's optimizers.
+  bool takeStates(const Part &part, const Part &states) {
+    const Tensor &state = states.tensors.front();
+    std::set<std::string> kinds;
+    for (const Tensor &tensor : states.tensors)
+      if (tensor.path.back() != "step")
         kinds.insert(tensor.path.back());
     if (!checkFactored(kinds, read.folder, diagnostics))
       return false;
     SavedOptimizer saved;
-    if (part.format == PartFormat::TorchSave && !state->pieces.empty()) {
-      const std::string &path = state->pieces.front().file;
-      const std::vector<std::string> inside(state->path.begin(),
-                                            state->path.end() - 3);
+    if (part.format == PartFormat::TorchSave && !state.pieces.empty()) {
+      const std::string &path = state.pieces.front().file;
+      const std::vector<std::string> inside(state.path.begin(),
+                                            state.path.end() - 3);
       auto own = readSavedOptimizer(path, inside, diagnostics);
       if (!own || !takeTensors(part, inside, own->groups, diagnostics) ||
           !checkUpdates(own->groups, path, diagnostics) ||
@@ -176,8 +232,9 @@ private:
         return false;
       saved = std::move(*own);
     }
+    takeOptimizer(kinds, saved.groups, hyperparametersBeside(part, state));
     std::map<std::string, std::string> names;
-    if (numbersParameters(part)) {
+    if (numbersParameters(states)) {
       // Groups are compared by shapes of states, which these have too.
       if (!checkKnown(kinds, read.folder, diagnostics))
         return false;
@@ -190,7 +247,7 @@ private:
                     "save what torch.distributed.checkpoint.state_dict."
                     "get_optimizer_state_dict returns, which names them");
       auto numbered = namesOfNumbers(
-          read, part, saved.groups, plan,
+          read, states, saved.groups, plan,
           [this](const std::string &name) {
             return trained.parameters.count(name) > 0;
           },
@@ -203,9 +260,8 @@ private:
       const auto found = names.find(key);
       return found == names.end() ? key : found->second;
     };
-    for (const Tensor &tensor : part.tensors)
-      if (isState(tensor.path) &&
-          !takeState(tensor, nameOf(tensor.path[tensor.path.size() - 2])))
+    for (const Tensor &tensor : states.tensors)
+      if (!takeState(tensor, nameOf(tensor.path[tensor.path.size() - 2])))
         return false;
     for (const auto &[key, steps] : saved.steps)
       if (!takeStep(steps, key))

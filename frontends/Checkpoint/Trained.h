@@ -45,6 +45,8 @@ struct Trained {
   std::string stepsFrom;
   /// The trainer's own count, with skipped steps, where it keeps one.
   std::optional<int64_t> stepsRead;
+  /// Of accel-run, as hyperparameters of groups tell them: "muon".
+  std::set<std::string> optimizers;
   /// Hyperparameters that are others in the plan, by their names.
   std::vector<Replaced> replaced;
   /// Of the model, as it saves them. Where neither the checkpoint nor a plan

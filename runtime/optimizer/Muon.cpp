@@ -31,9 +31,9 @@ namespace accel::run {
 
 namespace {
 
-/// Keller Jordan's coefficients, torch's default.
-constexpr double coefficientA = 3.4445, coefficientB = -4.775,
-                 coefficientC = 2.0315;
+constexpr double coefficientA = plan::newtonSchulz[0],
+                 coefficientB = plan::newtonSchulz[1],
+                 coefficientC = plan::newtonSchulz[2];
 
 class Muon final : public Optimizer {
 public:

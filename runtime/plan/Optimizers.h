@@ -129,6 +129,9 @@ struct OptimizerDescription {
 
 const std::vector<OptimizerDescription> &optimizers();
 /// Null for a name that is not known.
+/// Keller Jordan's coefficients of Newton-Schulz, torch's default and ours.
+inline constexpr std::array<double, 3> newtonSchulz = {3.4445, -4.775, 2.0315};
+
 const OptimizerDescription *findOptimizer(const std::string &name);
 /// The names, or those that accel-run executes.
 std::vector<std::string> optimizerNames(bool executedOnly = false);

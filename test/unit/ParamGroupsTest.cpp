@@ -3,6 +3,7 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "frontends/Checkpoint/ConvertedStates.h"
 #include "frontends/Checkpoint/NumberedStates.h"
 #include "runtime/plan/OptimizerOfStates.h"
 
@@ -108,6 +109,41 @@ TEST(ParamGroups, OptimizersOfStates) {
   EXPECT_EQ(name({"sum"}), "");
   EXPECT_EQ(name({"square_avg", "momentum_buffer"}), "");
   EXPECT_EQ(name({}), "");
+}
+
+TEST(ParamGroups, HyperparametersTellMuonFromSgd) {
+  const std::set<std::string> momentum = {"momentum_buffer"};
+  EXPECT_EQ(optimizerOfGroups(momentum, {"lr", "ns_steps"}), "muon");
+  EXPECT_EQ(optimizerOfGroups(momentum, {"lr", "dampening"}), "sgd");
+  EXPECT_EQ(optimizerOfGroups(momentum, {"lr"}), "");
+  EXPECT_EQ(optimizerOfGroups({"exp_avg"}, {"dampening"}), "");
+  plan::Plan plan;
+  std::string code; // of what is reported last
+  auto name = [&](const std::set<std::string> &told, bool matrices,
+                  const char *planned) {
+    plan.job.optimizer.name = planned ? planned : "";
+    DiagnosticEngine diagnostics;
+    const auto *found =
+        optimizerOfStates(momentum, told, matrices, planned ? &plan : nullptr,
+                          "state", diagnostics);
+    code = diagnostics.all().empty() ? "" : diagnostics.all().back().code;
+    return std::string(found ? found->name : "");
+  };
+  EXPECT_EQ(name({}, true, "muon"), "muon");
+  EXPECT_EQ(name({}, true, "sgd"), "sgd");
+  EXPECT_EQ(code, "");
+  EXPECT_EQ(name({}, true, nullptr), "sgd");
+  EXPECT_EQ(code, "ambiguous-states");
+  // A plan whose optimizer keeps no such state tells nothing.
+  EXPECT_EQ(name({}, true, "adamw"), "sgd");
+  EXPECT_EQ(code, "ambiguous-states");
+  EXPECT_EQ(name({}, false, nullptr), "sgd"); // Muon takes matrices alone
+  EXPECT_EQ(code, "");
+  EXPECT_EQ(name({"muon"}, true, "adamw"), "muon");
+  EXPECT_EQ(name({"muon"}, true, "sgd"), "");
+  EXPECT_EQ(code, "conflicting-arguments");
+  EXPECT_EQ(name({"muon", "sgd"}, true, nullptr), "");
+  EXPECT_EQ(code, "not-supported");
 }
 
 } // namespace
