@@ -38,10 +38,12 @@ std::optional<Converted> convertToRun(const Trained &trained,
                                       DiagnosticEngine &diagnostics);
 
 /// Writes {"model": ..., "optim": {"state": ..., "param_groups": ...}} for
-/// torch.distributed.checkpoint; for Accelerate the folders that its load_state
-/// reads under FSDP2. `plan` says the groups of the optimizer and the other
-/// names of tied parameters; without it neither is written, and Accelerate
-/// needs them. Reports and returns nothing where that fails.
+/// torch.distributed.checkpoint, and where the plan is in fp16 scaler.pt
+/// beside, which is GradScaler.state_dict(), as Accelerate has it; for
+/// Accelerate the folders that its load_state reads under FSDP2. `plan` says
+/// the groups of the optimizer and the other names of tied parameters; without
+/// it neither is written, and Accelerate needs them. Reports and returns
+/// nothing where that fails.
 std::optional<Converted> convertToDcp(const Trained &trained, bool accelerate,
                                       const plan::Plan *plan,
                                       const std::string &output,

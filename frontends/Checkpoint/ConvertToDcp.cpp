@@ -186,7 +186,8 @@ private:
       converted.files = 2;
       std::vector<DcpItem> all = weights;
       all.insert(all.end(), states.begin(), states.end());
-      return writeDcp(all, folder, done, diagnostics);
+      return writeDcp(all, folder, done, diagnostics) &&
+             (!plan || !plan->job.lossScaling || writeScale(folder));
     }
     converted.files = 4;
     for (const auto &[name, items] :

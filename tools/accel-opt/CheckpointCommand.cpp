@@ -121,6 +121,24 @@ convertTrained(const checkpoint::Trained &trained, const std::string &output,
                                   plan, output, done, engine);
 }
 
+/// Says that the loss scale is not carried, where it is not: GradScaler's other
+/// keys are a plan's, and DeepSpeed's loader takes none from a file. One that
+/// is as a run begins with is none.
+void leaveScale(checkpoint::Trained &trained,
+                const checkpoint::Checkpoint &read,
+                const ConvertArguments &arguments, const plan::Plan *plan) {
+  if (!trained.scale || arguments.to == Resumer::AccelRun ||
+      (plan && plan->job.lossScaling && arguments.to != Resumer::Deepspeed))
+    return;
+  const bool own = read.format == checkpoint::FolderFormat::AccelRun;
+  const checkpoint::LossScale first;
+  if (own && trained.scale->scale == first.scale &&
+      trained.scale->goodSteps == first.goodSteps)
+    return;
+  trained.leftBehind["loss scale"] = {checkpoint::Beside::Scaler,
+                                      {own ? "state.json" : "scaler.pt"}};
+}
+
 /// "random states of a rank (random_states_0.pkl and 1 more)"
 std::string leftBehindText(const checkpoint::Trained &trained) {
   std::string text;
@@ -204,6 +222,7 @@ int convert(const std::string &folder, const std::string &output,
       return left.second.what == checkpoint::Beside::Schedule;
     });
   if (trained) {
+    leaveScale(*trained, *read, arguments, planned ? &plan : nullptr);
     int64_t bytes = 0;
     for (const auto &[name, parameter] : trained->parameters) {
       bytes += parameter.weight->bytes;
