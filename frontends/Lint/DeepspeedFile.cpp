@@ -77,6 +77,38 @@ private:
              "bf16.enabled",
              "fp16 and bf16 are both enabled; DeepSpeed stops in every rank",
              "enable one of the two");
+    checkMasters();
+  }
+
+  /// _do_error_check of DeepSpeedConfig and _configure_master_weights of ZeRO,
+  /// which ask for these flags whichever of fp16 and bf16 is enabled.
+  void checkMasters() {
+    const char *half = "fp16.fp16_master_weights_and_grads",
+               *brain = "bf16.bf16_master_weights_and_grads";
+    auto fail = [&](const char *path, const std::string &message,
+                    const char *hint) {
+      report(Severity::Error, "deepspeed-file", *at(path), path,
+             message + "; DeepSpeed stops in every rank", hint);
+    };
+    if (isTrue(half) && isTrue(brain))
+      fail(brain,
+           "fp16_master_weights_and_grads and bf16_master_weights_and_grads "
+           "are both true",
+           "keep the one of the dtype that is enabled");
+    const yaml::Node *stage = at("zero_optimization.stage");
+    const bool whole = !stage || jsonText(*stage) == "0";
+    for (const char *path : {half, brain})
+      if (isTrue(path) && whole)
+        fail(path,
+             std::string(path).substr(5) + " is of ZeRO stages 1, 2 and 3 only",
+             "write \"stage\": 2, or false here");
+    const yaml::Node *device = at("zero_optimization.offload_optimizer.device");
+    if (isTrue(half) && !whole && (!device || jsonText(*device) == "none"))
+      fail(half,
+           "fp16_master_weights_and_grads needs the optimizer on the host, in "
+           "DeepSpeedCPUAdam",
+           "write \"offload_optimizer\": {\"device\": \"cpu\"} in "
+           "zero_optimization, or false here");
   }
 
   void checkZero(const yaml::Node &zero) {
