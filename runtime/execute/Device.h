@@ -14,6 +14,7 @@
 #define ACCEL_RUNTIME_EXECUTE_DEVICE_H
 
 #include "runtime/execute/Allocator.h"
+#include "runtime/execute/HostCopies.h"
 #include "runtime/execute/InstructionTime.h"
 #include "runtime/plan/Plan.h"
 
@@ -74,6 +75,9 @@ public:
   /// passed them, and forgets all marks. All are since the first mark; the
   /// host's are right where the device was idle then.
   virtual void resolve(InstructionTimes &times) = 0;
+
+  /// What the host has read of the device's tensors.
+  HostCopies hostCopies;
 };
 
 /// `kind` is a plan's device, "cpu" or "cuda"; local rank i takes device i.

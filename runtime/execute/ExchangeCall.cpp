@@ -143,7 +143,7 @@ at::Tensor ExchangeCall::run(const at::Tensor &value, const at::Tensor &ends) {
                          : at::zeros_like(value, value.options(),
                                           at::MemoryFormat::Contiguous);
   case Kind::ExpertEnds:
-    return expertEnds(value);
+    return expertEnds(value, ends);
   case Kind::Dispatch:
     return dispatch(value, ends);
   case Kind::Combine:
@@ -421,14 +421,17 @@ at::Tensor ExchangeCall::allToAll(const at::Tensor &value) {
   return result;
 }
 
-/// Counts are read on the host: on a GPU each exchange of rows waits for them.
-at::Tensor ExchangeCall::expertEnds(const at::Tensor &ends) const {
-  at::Tensor own = at::empty({ends.size(1) / ranks}, ends.options());
+/// From pinned memory, since a copy of other memory waits for the device.
+at::Tensor ExchangeCall::expertEnds(const at::Tensor &value,
+                                    const at::Tensor &ends) const {
+  at::Tensor own = at::empty({value.size(1) / ranks}, value.options());
   Allocator::Foreign libraries;
   std::string axes;
   for (const std::string &axis : exchange.axes)
     axes += (axes.empty() ? "" : " x ") + axis;
-  own.copy_(ExpertRows(ends, position).ownEnds(exchange.rows, axes));
+  const at::Tensor host =
+      ExpertRows(ends, position).ownEnds(exchange.rows, axes);
+  own.copy_(device.is_cpu() ? host : host.pin_memory(), /*non_blocking=*/true);
   return own;
 }
 

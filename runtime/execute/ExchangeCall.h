@@ -28,7 +28,7 @@ public:
                c10::Device device);
 
   /// Of a value of the shape that the plan says; undefined for a coordinate.
-  /// `ends` are of those that move rows.
+  /// `ends`, on the host, are of those that go by rows.
   at::Tensor run(const at::Tensor &value, const at::Tensor &ends = {});
 
   /// Queues a collective on a stream of its own, which waits for what the
@@ -38,7 +38,7 @@ public:
   /// buffers stay as they are. The result, and behind it buffers of `sizes`
   /// elements (plan::exchangeBuffers). Copies that come first are on the stream
   /// of the computation.
-  /// Of those that move rows the host reads `ends` first.
+  /// `ends`, on the host, are of those that move rows.
   std::vector<at::Tensor> start(const at::Tensor &value,
                                 const std::vector<int64_t> &sizes,
                                 const OnStream &onStream,
@@ -49,7 +49,11 @@ public:
 
   const plan::Exchange &description() const { return exchange; }
   int slot() const { return exchange.value; }
-  int endsSlot() const { return exchange.ends; }
+  /// Of what the host reads before; -1: of nothing.
+  int endsSlot() const {
+    return exchange.kind == plan::ExchangeKind::ExpertEnds ? exchange.value
+                                                           : exchange.ends;
+  }
 
 private:
   /// A dimension that the ranks share, between those before and behind it.
@@ -73,7 +77,7 @@ private:
   bool sendsBlocks(const Split &split) const;
   at::Tensor allToAll(const at::Tensor &value);
   at::Tensor slice(const at::Tensor &value) const;
-  at::Tensor expertEnds(const at::Tensor &ends) const;
+  at::Tensor expertEnds(const at::Tensor &value, const at::Tensor &ends) const;
   at::Tensor dispatch(const at::Tensor &value, const at::Tensor &ends);
   at::Tensor combine(const at::Tensor &value, const at::Tensor &ends);
   ExpertRows rowsBy(const at::Tensor &ends) const;

@@ -14,9 +14,9 @@
 namespace accel::run {
 
 ExpertRows::ExpertRows(const at::Tensor &ends, int position)
-    : ends(ends.cpu().contiguous()),
-      table(this->ends.const_data_ptr<int32_t>()), ranks(ends.size(0)),
-      experts(ends.size(1)), own(experts / ranks), position(position) {}
+    : ends(ends.contiguous()), table(this->ends.const_data_ptr<int32_t>()),
+      ranks(ends.size(0)), experts(ends.size(1)), own(experts / ranks),
+      position(position) {}
 
 int64_t ExpertRows::count(int64_t from, int64_t begin, int64_t end) const {
   const int32_t *row = table + from * experts;

@@ -28,8 +28,7 @@ struct RowsError : std::runtime_error {
 
 class ExpertRows {
 public:
-  /// `ends` [ranks, experts], i32, copied to the host where they are not there;
-  /// `position` is this rank's.
+  /// `ends` [ranks, experts], i32, on the host; `position` is this rank's.
   ExpertRows(const at::Tensor &ends, int position);
 
   /// Rows of each rank that come here, and of this rank that go to each.

@@ -403,13 +403,17 @@ void FunctionRunner::callExchange(Call &call) {
   // Collectives of one group have one order, on whatever stream they are.
   if (underWay >= 0 && call.exchange->description().communicates())
     device.awaitExchange(underWay);
-  auto tensor = [&](int slot) { return slot < 0 ? at::Tensor() : slots[slot]; };
-  stack.push_back(call.exchange->run(tensor(call.exchange->slot()),
-                                     tensor(call.exchange->endsSlot())));
+  const int slot = call.exchange->slot();
+  stack.push_back(
+      call.exchange->run(slot < 0 ? at::Tensor() : slots[slot], endsOf(call)));
+}
+
+at::Tensor FunctionRunner::endsOf(const Call &call) {
+  const int slot = call.exchange->endsSlot();
+  return slot < 0 ? at::Tensor() : device.hostCopies.of(slots[slot]);
 }
 
 void FunctionRunner::start(Call &call) {
-  const int ends = call.exchange->endsSlot();
   std::vector<at::Tensor> made = call.exchange->start(
       slots[call.exchange->slot()], call.bufferSizes,
       [&](const std::function<void()> &collective) {
@@ -417,7 +421,7 @@ void FunctionRunner::start(Call &call) {
         collective();
         device.leaveExchange(call.started);
       },
-      ends < 0 ? at::Tensor() : slots[ends]);
+      endsOf(call));
   underWay = call.started;
   for (at::Tensor &each : made)
     stack.push_back(std::move(each));

@@ -123,6 +123,8 @@ private:
   /// Arguments are on the stack; results are after it.
   void callOne(Call &call);
   void callExchange(Call &call);
+  /// On the host; undefined where the exchange moves no rows.
+  at::Tensor endsOf(const Call &call);
   void start(Call &call);
   void await(Call &call);
   /// "aten::mm of layers.3, instruction 4 of F: nan", or nothing.
