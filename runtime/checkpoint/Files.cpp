@@ -238,6 +238,19 @@ void replaceFolder(const std::string &from, const std::string &to,
   renameDurably(from, to);
 }
 
+std::string sha256Of(const File &file) {
+  const int64_t bytes = file.size();
+  plan::Sha256 hash;
+  std::vector<char> buffer(std::min<int64_t>(bytes, 4 << 20));
+  for (int64_t at = 0; at < bytes;) {
+    const int64_t n = std::min<int64_t>(buffer.size(), bytes - at);
+    file.readAt(at, buffer.data(), n);
+    hash.update({buffer.data(), static_cast<size_t>(n)});
+    at += n;
+  }
+  return hash.hexDigest();
+}
+
 void writeTextDurably(const std::string &path, const std::string &text) {
   File file(path, File::Mode::Create);
   file.writeAt(0, text.data(), text.size());

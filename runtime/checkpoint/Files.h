@@ -81,6 +81,8 @@ void removeInPlace(const std::string &folder, const FolderMark &mark);
 /// caller removes it.
 void replaceFolder(const std::string &from, const std::string &to,
                    const std::string &aside, const FolderMark &mark);
+/// 64 hexadecimal digits.
+std::string sha256Of(const File &file);
 void writeTextDurably(const std::string &path, const std::string &text);
 void makeFolders(const std::string &path);
 /// Removes a folder with all in it; what cannot be removed stays.

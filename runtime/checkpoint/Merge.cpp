@@ -6,10 +6,11 @@
 #include "runtime/checkpoint/Merge.h"
 
 #include "runtime/checkpoint/Agree.h"
+#include "runtime/checkpoint/OwnFolders.h"
 #include "runtime/checkpoint/Pieces.h"
 #include "runtime/checkpoint/Pt2.h"
 #include "runtime/checkpoint/Safetensors.h"
-#include "runtime/plan/OutputModel.h"
+#include "runtime/plan/Sha256.h"
 
 #include <nlohmann/json.hpp>
 
@@ -122,26 +123,78 @@ bool isWeightOrIndex(const std::string &name) {
 
 constexpr uintmax_t smallFile = 64 << 20; // tokenizers, not weights
 
-void copySmallFiles(const std::string &from, const std::string &to) {
+/// A file beside the weights: a text, or a copy of `from`.
+struct SmallFile {
+  std::string name, text, from;
+};
+
+std::vector<SmallFile> smallFilesOf(const std::string &source) {
+  std::vector<SmallFile> files;
   std::error_code code;
-  if (fs::is_regular_file(from, code)) {
-    File file(from, File::Mode::Read);
+  if (fs::is_regular_file(source, code)) {
+    File file(source, File::Mode::Read);
     if (isZip(file))
-      for (const auto &[name, text] : readExtra(file))
+      for (auto &[name, text] : readExtra(file))
         if (!isWeightOrIndex(name))
-          writeTextDurably((fs::path(to) / name).string(), text);
-    return;
+          files.push_back({name, std::move(text), ""});
+    return files;
   }
-  for (const fs::directory_entry &entry : fs::directory_iterator(from, code)) {
+  for (const fs::directory_entry &entry :
+       fs::directory_iterator(source, code)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file(code) || name[0] == '.' ||
         isWeightOrIndex(name) || entry.file_size(code) > smallFile)
       continue;
-    fs::copy_file(entry.path(), fs::path(to) / name, code);
-    if (code)
-      throw FileError((fs::path(to) / name).string() + ": " + code.message());
-    File((fs::path(to) / name).string(), File::Mode::Write).sync();
+    files.push_back({name, "", entry.path().string()});
   }
+  return files;
+}
+
+ModelFile describe(const SmallFile &small) {
+  if (!small.from.empty()) {
+    const File file(small.from, File::Mode::Read);
+    return {small.name, file.size(), sha256Of(file)};
+  }
+  plan::Sha256 hash;
+  hash.update(small.text);
+  return {small.name, static_cast<int64_t>(small.text.size()),
+          hash.hexDigest()};
+}
+
+void writeSmallFile(const SmallFile &small, const std::string &folder) {
+  const std::string path = (fs::path(folder) / small.name).string();
+  if (small.from.empty())
+    return writeTextDurably(path, small.text);
+  std::error_code code;
+  fs::copy_file(small.from, path, code);
+  if (code)
+    throw FileError(path + ": " + code.message());
+  File(path, File::Mode::Write).sync();
+}
+
+/// What stands beside the weights: the index of several files, the adapter's
+/// configuration, or the configuration and the tokenizer of `source`.
+std::vector<SmallFile> smallFiles(const plan::Plan &plan,
+                                  const std::vector<Output> &outputs,
+                                  const std::string &source) {
+  std::vector<SmallFile> files;
+  if (!plan.job.adapterConfig.empty())
+    files.push_back({"adapter_config.json", plan.job.adapterConfig, ""});
+  else if (!source.empty())
+    files = smallFilesOf(source);
+  if (outputs.size() <= 1)
+    return files;
+  int64_t total = 0;
+  ordered_json map = ordered_json::object();
+  for (const Output &output : outputs)
+    for (const StoredTensor &tensor : output.header.tensors) {
+      map[tensor.name] = output.name;
+      total += tensor.numel() * plan::itemSize(tensor.dtype);
+    }
+  const ordered_json index = {{"metadata", {{"total_size", total}}},
+                              {"weight_map", std::move(map)}};
+  files.push_back({"model.safetensors.index.json", index.dump(2) + "\n", ""});
+  return files;
 }
 
 FileError notOurs(const std::string &folder) {
@@ -149,17 +202,16 @@ FileError notOurs(const std::string &folder) {
                    plan::outputModelMark + "), so it is not replaced");
 }
 
-void removeModel(const std::string &folder) {
+void checkModel(const std::string &folder) {
   if (!plan::mayReplace(folder))
     throw notOurs(folder);
-  removeQuietly(folder);
 }
 
 } // namespace
 
 void writeModelFolder(Executor &executor, const Buffers &buffers,
                       const std::string &folder, const std::string &source,
-                      int64_t limit, const std::string &mark) {
+                      int64_t limit, const std::string &run, int64_t step) {
   executor.device().synchronize();
   const plan::Plan &plan = executor.plan();
   Groups &groups = executor.groups();
@@ -171,19 +223,26 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
     heads.push_back(layOut(output.header));
   auto stage = [&](const std::function<void()> &work) {
     agree(groups, "the model cannot be written", work, [&] {
-      if (first && plan::mayReplace(temporary))
-        removeQuietly(temporary);
+      if (first)
+        removeUnfinished(temporary, Made::Model);
     });
   };
   stage([&] {
     if (!first)
       return;
-    removeModel(temporary);
+    checkModel(temporary);
+    removeOwn(temporary, Made::Model);
     makeFolders(temporary);
+    // The mark comes first, with the names of all that follows: what a crash
+    // leaves is known as accel-run's.
+    const std::vector<SmallFile> beside = smallFiles(plan, outputs, source);
+    std::vector<ModelFile> files;
+    for (const Output &output : outputs)
+      files.push_back({output.name, output.header.fileBytes, ""});
+    for (const SmallFile &small : beside)
+      files.push_back(describe(small));
     writeTextDurably((fs::path(temporary) / plan::outputModelMark).string(),
-                     mark);
-    int64_t total = 0;
-    ordered_json map = ordered_json::object();
+                     modelMarkText(run, step, files));
     for (size_t i = 0; i < outputs.size(); ++i) {
       File file((fs::path(temporary) / outputs[i].name).string(),
                 File::Mode::Create);
@@ -196,23 +255,9 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
           file.writeAt(tensor.offset, bytes.data(), bytes.size());
         }
       file.sync();
-      for (const StoredTensor &tensor : outputs[i].header.tensors) {
-        map[tensor.name] = outputs[i].name;
-        total += tensor.numel() * plan::itemSize(tensor.dtype);
-      }
     }
-    if (outputs.size() > 1) {
-      ordered_json index = {{"metadata", {{"total_size", total}}},
-                            {"weight_map", std::move(map)}};
-      writeTextDurably(
-          (fs::path(temporary) / "model.safetensors.index.json").string(),
-          index.dump(2) + "\n");
-    }
-    if (!plan.job.adapterConfig.empty())
-      writeTextDurably((fs::path(temporary) / "adapter_config.json").string(),
-                       plan.job.adapterConfig);
-    else if (!source.empty())
-      copySmallFiles(source, temporary);
+    for (const SmallFile &small : beside)
+      writeSmallFile(small, temporary);
   });
   stage([&] {
     const Executor::Holding holding(executor);
@@ -246,15 +291,9 @@ void writeModelFolder(Executor &executor, const Buffers &buffers,
       return;
     syncFolder(temporary);
     // The old folder goes only when the new one is complete.
-    const std::string old = folder + plan::replacedSuffix;
-    std::error_code code;
-    removeModel(old);
-    if (!plan::mayReplace(folder))
-      throw notOurs(folder);
-    if (fs::exists(fs::symlink_status(folder, code)))
-      moveFolder(folder, old, {plan::outputModelMark, FolderMark::Says::Owner});
-    renameDurably(temporary, folder);
-    removeQuietly(old);
+    checkModel(folder + plan::replacedSuffix);
+    checkModel(folder);
+    replaceOwn(temporary, folder, Made::Model);
   });
 }
 

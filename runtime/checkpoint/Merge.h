@@ -22,14 +22,15 @@ constexpr int64_t defaultShardLimit = 5'000'000'000;
 /// checkpoint type and the persistent ones of `buffers`, and the small files of
 /// `source` (config, tokenizer), a folder or what an exporter put into a .pt2.
 /// Of a model with an adapter: adapter_model.safetensors and
-/// adapter_config.json, as PEFT saves and loads them. `mark` is the text of its
-/// accel-run.json (OutputModel.h); a folder without one is not replaced. Each
-/// rank writes its own elements into the file, so none gathers anything.
-/// Collective; the folder appears complete or not at all, and all ranks throw
-/// FileError where one fails.
+/// adapter_config.json, as PEFT saves and loads them. Its accel-run.json
+/// (OutputModel.h) names `run`, `step` and the files; a folder without one is
+/// not replaced, and one with files of others is kept aside. Each rank writes
+/// its own elements into the file, so none gathers anything. Collective; the
+/// folder appears complete or not at all, and all ranks throw FileError where
+/// one fails.
 void writeModelFolder(Executor &executor, const Buffers &buffers,
                       const std::string &folder, const std::string &source,
-                      int64_t limit, const std::string &mark);
+                      int64_t limit, const std::string &run, int64_t step);
 
 } // namespace accel::run
 

@@ -35,22 +35,6 @@ using plan::lockFile;
 using plan::runFile;
 constexpr const char *prefix = plan::checkpointPrefix;
 
-/// A JSON object from a file; null if there is none.
-nlohmann::json readObject(const fs::path &path) {
-  std::error_code code;
-  if (!fs::is_regular_file(path, code) ||
-      fs::file_size(path, code) > maxStateBytes)
-    return nullptr;
-  std::ifstream input(path);
-  const std::string text(std::istreambuf_iterator<char>(input), {});
-  try {
-    auto json = plan::parseJson(text);
-    return json.is_object() ? json : nlohmann::json(nullptr);
-  } catch (const plan::JsonSyntaxError &) {
-    return nullptr;
-  }
-}
-
 std::string textOf(const nlohmann::json &object, const char *key) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_string())
     return "";
@@ -91,7 +75,7 @@ bool samePath(const fs::path &a, const fs::path &b) {
 /// run.
 Start newestIn(const std::string &dir,
                const std::vector<StoredCheckpoint> &all) {
-  const nlohmann::json last = readObject(fs::path(dir) / runFile);
+  const nlohmann::json last = readObject((fs::path(dir) / runFile).string());
   const std::string run = textOf(last, "run");
   if (run.empty()) {
     for (const StoredCheckpoint &checkpoint : all)
@@ -214,36 +198,28 @@ std::string checkpointName(int64_t step) {
   return text;
 }
 
-void discard(const std::string &checkpoint) {
-  std::error_code code;
-  if (!fs::exists(fs::symlink_status(checkpoint, code)))
-    return;
-  const std::string removed = checkpoint + removedSuffix;
-  removeQuietly(removed);
-  if (!tryRename(checkpoint, removed))
-    return removeInPlace(checkpoint, checkpointMark);
-  removeQuietly(removed);
-}
-
 void tidy(const std::string &dir) {
   std::error_code code;
   std::vector<fs::path> entries;
   for (const fs::directory_entry &entry : fs::directory_iterator(dir, code))
     entries.push_back(entry.path());
   for (const fs::path &path : entries) {
-    const fs::path base = path.parent_path() / path.stem();
-    if (path.filename().string().rfind(prefix, 0) != 0)
+    const std::string name = path.filename().string();
+    const std::string own = plan::withoutSuffixes(name);
+    // The next checkpoint of its step removes what is not complete.
+    if (!plan::isCheckpointName(own) || name == own ||
+        name == own + plan::partialSuffix)
       continue;
-    if (path.extension() == removedSuffix)
-      removeQuietly(path.string());
-    else if (path.extension() == replacedSuffix) {
-      const bool whole = fs::exists(base / checkpointMark.file, code);
-      if (!whole && fs::exists(path / checkpointMark.file, code)) {
-        removeQuietly(base.string()); // what a move has not removed yet
-        moveFolder(path.string(), base.string(), checkpointMark);
-      } else
-        discard(path.string());
-    }
+    const fs::path base = path.parent_path() / own;
+    if (name == own + plan::replacedSuffix &&
+        fs::is_directory(fs::symlink_status(path, code)) &&
+        fs::exists(path / checkpointMark.file, code) &&
+        !fs::exists(base / checkpointMark.file, code)) {
+      // What a move has not removed yet.
+      removeOwn(base.string(), Made::Checkpoint);
+      moveFolder(path.string(), base.string(), checkpointMark);
+    } else
+      removeOwn(path.string(), Made::Checkpoint);
   }
 }
 
@@ -254,22 +230,9 @@ std::string foreignFolder(const std::string &dir) {
       continue;
     // Shards say whose it is where state.json is damaged.
     if (!fs::is_directory(entry.symlink_status(code)) ||
-        (!addedTo(entry.path().string()).empty() &&
+        (!addedTo(entry.path().string(), Made::Checkpoint).empty() &&
          runOf(entry.path().string()).run.empty()))
       return entry.path().string();
-  }
-  return "";
-}
-
-std::string addedTo(const std::string &checkpoint) {
-  std::error_code code;
-  for (const fs::directory_entry &entry :
-       fs::directory_iterator(checkpoint, code)) {
-    const std::string name = entry.path().filename().string();
-    if (name != checkpointMark.file && name != "model" &&
-        !(name.rfind("rank-", 0) == 0 &&
-          entry.path().extension() == ".safetensors"))
-      return name;
   }
   return "";
 }
@@ -406,7 +369,7 @@ bool isRecorded(const std::string &dir) {
 void recordRun(const std::string &dir, const Start &start) {
   makeFolders(dir);
   const fs::path path = fs::path(dir) / runFile;
-  const nlohmann::json last = readObject(path);
+  const nlohmann::json last = readObject(path.string());
   if (textOf(last, "run") == start.run)
     return;
   nlohmann::ordered_json json = {{"format", 1}, {"run", start.run}};

@@ -14,8 +14,7 @@
 #ifndef ACCEL_RUNTIME_CHECKPOINT_RUNFOLDER_H
 #define ACCEL_RUNTIME_CHECKPOINT_RUNFOLDER_H
 
-#include "runtime/checkpoint/Files.h"
-#include "runtime/plan/OutputModel.h"
+#include "runtime/checkpoint/OwnFolders.h"
 
 #include <chrono>
 #include <cstdint>
@@ -38,17 +37,6 @@ std::vector<StoredCheckpoint> checkpointsIn(const std::string &dir);
 /// The folder of the checkpoint of `step` in a job's folder.
 std::string checkpointName(int64_t step);
 
-/// A folder without state.json is no checkpoint.
-inline const FolderMark checkpointMark{"state.json",
-                                       FolderMark::Says::Complete};
-
-using plan::removedSuffix;
-using plan::replacedSuffix;
-
-/// Removes a checkpoint: first it loses its name, so that no half of one counts
-/// as a checkpoint. Nothing happens where there is none.
-void discard(const std::string &checkpoint);
-
 /// After a crash: gives a replaced checkpoint its name back where the new one
 /// has not come, and finishes removals.
 void tidy(const std::string &dir);
@@ -56,10 +44,6 @@ void tidy(const std::string &dir);
 /// A folder below `dir` that has a checkpoint's name and is none of
 /// accel-run's, or "". One that others have added files to is still its own.
 std::string foreignFolder(const std::string &dir);
-
-/// The name of something in a checkpoint's folder that accel-run does not
-/// write, or "".
-std::string addedTo(const std::string &checkpoint);
 
 /// What a process goes on from.
 struct Start {

@@ -113,35 +113,14 @@ void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
       own.push_back(std::move(checkpoint));
   static std::set<std::string> named;
   for (size_t i = 0; i + keep < own.size(); ++i) {
-    const std::string added = addedTo(own[i].path);
-    if (added.empty())
-      discard(own[i].path);
+    const std::string others = othersIn(own[i].path, Made::Checkpoint);
+    if (others.empty())
+      removeOwn(own[i].path, Made::Checkpoint);
     else if (named.insert(own[i].path).second)
       std::fprintf(stderr,
-                   "accel-run: warning: %s has '%s', which accel-run has not "
-                   "written: the checkpoint is not removed\n",
-                   own[i].path.c_str(), added.c_str());
+                   "accel-run: warning: %s %s: the checkpoint is not removed\n",
+                   own[i].path.c_str(), others.c_str());
   }
-}
-
-/// The checkpoint of this step that a run before has left in `folder`, where
-/// others have added files to it, gets another name.
-void keepAdded(const std::string &folder) {
-  const std::string added = addedTo(folder);
-  if (added.empty())
-    return;
-  std::error_code code;
-  std::string aside = folder + ".kept";
-  for (int i = 2; fs::exists(fs::symlink_status(aside, code)); ++i)
-    aside = folder + ".kept-" + std::to_string(i);
-  if (!tryRename(folder, aside))
-    throw FileError(folder + ": has '" + added +
-                    "', which accel-run has not written and a checkpoint "
-                    "would replace; move it");
-  std::fprintf(stderr,
-               "accel-run: warning: %s has '%s', which accel-run has not "
-               "written: it is now %s\n",
-               folder.c_str(), added.c_str(), aside.c_str());
 }
 
 } // namespace
@@ -239,7 +218,7 @@ void CheckpointFolder::stage(const std::function<void()> &work) {
             " cannot be written",
         work, [&] {
           if (groups.rank() == 0)
-            removeQuietly(temporary);
+            removeUnfinished(temporary, Made::Checkpoint);
         });
 }
 
@@ -251,8 +230,7 @@ void CheckpointFolder::make() {
     if (const std::string name = foreignFolder(dir); !name.empty())
       throw FileError(name + ": is not a checkpoint of accel-run, and a "
                              "checkpoint could replace it");
-    keepAdded(target);
-    removeQuietly(temporary);
+    removeOwn(temporary, Made::Checkpoint);
     makeFolders(temporary);
   });
 }
@@ -265,9 +243,7 @@ void CheckpointFolder::publish(const std::vector<ShardFile> &files,
                                int64_t keep) {
   writeState(temporary, executor.plan(), state, files);
   syncFolder(temporary);
-  replaceFolder(temporary, target, target + replacedSuffix, checkpointMark);
-  discard(temporary);
-  discard(target + replacedSuffix);
+  replaceOwn(temporary, target, Made::Checkpoint);
   if (keep > 0)
     removeOld(dir, state.run, keep);
 }
@@ -282,7 +258,7 @@ void CheckpointFolder::complete(
       extra(temporary); // collective: it fails on all ranks or on none
     } catch (const FileError &) {
       if (groups.rank() == 0)
-        removeQuietly(temporary);
+        removeUnfinished(temporary, Made::Checkpoint);
       throw;
     }
   }

@@ -242,15 +242,7 @@ void verifyShard(const std::string &folder, const ShardFile &shard) {
     throw FileError(file.path() + ": has " + std::to_string(file.size()) +
                     " bytes, and state.json says " +
                     std::to_string(shard.bytes) + "; " + otherOf(folder));
-  plan::Sha256 hash;
-  std::vector<char> buffer(std::min<int64_t>(shard.bytes, 4 << 20));
-  for (int64_t at = 0; at < shard.bytes;) {
-    const int64_t n = std::min<int64_t>(buffer.size(), shard.bytes - at);
-    file.readAt(at, buffer.data(), n);
-    hash.update({buffer.data(), static_cast<size_t>(n)});
-    at += n;
-  }
-  if (hash.hexDigest() != shard.sha256)
+  if (sha256Of(file) != shard.sha256)
     throw FileError(file.path() +
                     ": is damaged: its SHA-256 is not the one that was "
                     "written; " +

@@ -21,7 +21,7 @@
 namespace accel::plan {
 
 constexpr const char *outputModel = "model";
-/// {"format", "run", "step"} of the training that wrote the folder.
+/// {"format", "run", "step", "files"} of the training that wrote the folder.
 constexpr const char *outputModelMark = "accel-run.json";
 
 /// Other names in a run's folder: checkpoints are this and digits, the file
@@ -30,10 +30,13 @@ constexpr const char *checkpointPrefix = "step-";
 constexpr const char *runFile = "run.json";
 constexpr const char *lockFile = ".lock";
 /// Suffixes of what is being written, is replaced by one of the same name that
-/// is not in its place yet, and is about to be removed.
+/// is not in its place yet, and is about to be removed. The last two are
+/// removed when a run starts, so nobody gives them to a copy of their own.
 constexpr const char *partialSuffix = ".partial";
-constexpr const char *replacedSuffix = ".old";
-constexpr const char *removedSuffix = ".removed";
+constexpr const char *replacedSuffix = ".accel-run-replaced";
+constexpr const char *removedSuffix = ".accel-run-removed";
+/// The suffix of what accel-run takes out of its way and never removes.
+constexpr const char *keptSuffix = ".kept";
 
 /// True if `name` is a checkpoint's.
 inline bool isCheckpointName(const std::string &name) {
@@ -43,8 +46,18 @@ inline bool isCheckpointName(const std::string &name) {
          name.find_first_not_of("0123456789", digits) == std::string::npos;
 }
 
-/// True if nothing is lost when `folder` is replaced: it is absent, empty, or
-/// was written by accel-run.
+/// The name in a run's folder that something is written for, replaced under or
+/// removed from.
+inline std::string withoutSuffixes(std::string name) {
+  for (const char *suffix : {removedSuffix, replacedSuffix, partialSuffix})
+    if (name.ends_with(suffix))
+      name.resize(name.size() - std::strlen(suffix));
+  return name;
+}
+
+/// True if a trained model may take the place of `folder`: it is absent, empty,
+/// or was written by accel-run. What others have added to it since is kept
+/// elsewhere.
 inline bool mayReplace(const std::filesystem::path &folder) {
   namespace fs = std::filesystem;
   std::error_code code;
@@ -100,10 +113,7 @@ inline std::string ownName(const std::filesystem::path &path,
   const std::filesystem::path inside =
       canonicalPath(path).lexically_relative(canonicalPath(runFolder));
   const std::string name = inside.begin()->string();
-  std::string kind = name;
-  for (const char *suffix : {removedSuffix, replacedSuffix, partialSuffix})
-    if (kind.ends_with(suffix))
-      kind.resize(kind.size() - std::strlen(suffix));
+  const std::string kind = withoutSuffixes(name);
   const bool isOwn = isCheckpointName(kind) || kind == outputModel ||
                      kind == runFile || kind == lockFile;
   return isOwn ? name : "";

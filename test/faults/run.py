@@ -7,7 +7,8 @@ one fails with EIO, ENOSPC or half of a write.
 
 After each, a run without faults continues with `--resume auto`, from a
 checkpoint no older than the newest one that was complete, and ends with the
-losses, bit by bit, and the model of a run that nothing has disturbed.
+losses, bit by bit, and the model of a run that nothing has disturbed. What
+others have put into the folder is still there.
 """
 import argparse
 import concurrent.futures
@@ -36,7 +37,13 @@ SCENES = {"fresh": ([], None),
           # folders of a lower layer of an overlay file system.
           "lower": (["--resume", "out/step-00000002"], "whole"),
           # Checkpoints are written while training goes on.
-          "behind": (["--resume", "out/step-00000002"], "whole")}
+          "behind": (["--resume", "out/step-00000002"], "whole"),
+          # Others have added files to what is written once more.
+          "added": (["--resume", "out/step-00000002"], "whole"),
+          "added-lower": (["--resume", "out/step-00000002"], "whole")}
+# Files of others below `out`, which no run removes.
+MINE = ("step-00000004/mine", "step-00000006/merged/mine", "model/gguf/mine",
+        "step-00000004.old/mine", "step-00000002.accel-run-removed/mine")
 
 
 class Jobs:
@@ -101,8 +108,24 @@ class Jobs:
         if before:
             shutil.copytree(os.path.join(self.work, before, "out"),
                             os.path.join(folder, "out"))
+        if scene.startswith("added"):
+            for name in MINE:
+                path = os.path.join(folder, "out", name)
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                with open(path, "w", encoding="utf-8") as f:
+                    f.write(name)
+        if before:
             time.sleep(0.02)  # the clock of file systems is coarse
-        return {"lower": time.time()} if scene == "lower" else {}
+        return {"lower": time.time()} if scene.endswith("lower") else {}
+
+    def mine(self, folder):
+        """The texts of the files of others, wherever they are now."""
+        found = set()
+        for at, _, names in os.walk(os.path.join(folder, "out")):
+            if "mine" in names:
+                with open(os.path.join(at, "mine"), encoding="utf-8") as f:
+                    found.add(f.read())
+        return found
 
 
 def operations(jobs, scene):
@@ -149,8 +172,14 @@ def cases(jobs, everything):
             if rank != 0 and writes:
                 least = max(least, int(writes.group(1)) - EVERY
                             if writes.group(1) else STEPS)
-            # The threads of 'behind' do what the others do, elsewhere.
+            # The threads of 'behind' do what the others do, elsewhere; of
+            # 'added' it is what moves folders that counts.
             own = scene if scene == "behind" else ""
+            if scene.startswith("added"):
+                if name not in ("rename", "exchange", "remove", "mkdir") and \
+                        not everything:
+                    continue
+                own = scene
             for mode in MODES[name]:
                 what = (own, kind(name, path) if mode == "kill" else name, mode)
                 if everything or what not in tried:
@@ -191,9 +220,12 @@ def examine(jobs, case):
     if jobs.model(folder) != jobs.model(whole):
         return "the model differs"
     left = [n for n in os.listdir(os.path.join(folder, "out"))
-            if n.endswith((".old", ".removed"))]
+            if n.endswith((".accel-run-replaced", ".accel-run-removed")) or
+            ".kept" in n and not scene.startswith("added")]
     if left:
         return f"left behind: {left}"
+    if scene.startswith("added") and (lost := set(MINE) - jobs.mine(folder)):
+        return f"files of others are lost: {lost}"
     shutil.rmtree(folder)
     return ""
 

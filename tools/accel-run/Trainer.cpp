@@ -356,13 +356,6 @@ EvalRecord Trainer::evaluate(int64_t done) {
   return evaluation->run(done);
 }
 
-std::string Trainer::modelMark(int64_t done) const {
-  return nlohmann::ordered_json{
-             {"format", 1}, {"run", begin.run}, {"step", done}}
-             .dump(2) +
-         "\n";
-}
-
 void Trainer::completeSave() {
   Progress::get().enter("the checkpoint");
   writer->finish();
@@ -391,8 +384,8 @@ void Trainer::save(int64_t done, bool behind) {
   if (job.checkpoint.stateDict == "full")
     extra = [&](const std::string &folder) {
       writeModelFolder(executor, buffers, folder + "/model",
-                       input.modelSource(), options.shardLimitBytes,
-                       modelMark(done));
+                       input.modelSource(), options.shardLimitBytes, begin.run,
+                       done);
     };
   saveCheckpoint(executor, input.outDir, job.checkpoint.keep, state, buffers,
                  extra);
@@ -411,8 +404,8 @@ void Trainer::finish() {
     at::NoGradGuard noGrad;
     writeModelFolder(executor, buffers,
                      (std::filesystem::path(input.outDir) / "model").string(),
-                     input.modelSource(), options.shardLimitBytes,
-                     modelMark(done));
+                     input.modelSource(), options.shardLimitBytes, begin.run,
+                     done);
   }
   auto after = [&](std::vector<double> &values) {
     if (values.size() > warmSteps)

@@ -85,7 +85,6 @@ private:
   /// is not finite comes from.
   void sayFirstNotFinite();
   /// The text of the mark in a model folder.
-  std::string modelMark(int64_t done) const;
   void finish();
 
   const Input &input;
