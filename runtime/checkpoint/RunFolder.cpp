@@ -41,6 +41,20 @@ std::string textOf(const nlohmann::json &object, const char *key) {
   return object[key].get<std::string>();
 }
 
+/// run.json of `dir`; null if there is none that accel-run has written.
+nlohmann::json readRun(const std::string &dir) {
+  const fs::path path = fs::path(dir) / runFile;
+  std::error_code code;
+  if (!fs::is_regular_file(fs::symlink_status(path, code)))
+    return nullptr;
+  nlohmann::json json = readObject(path.string());
+  const std::string run = textOf(json, "run");
+  const bool own =
+      json.is_object() && json.value("format", nlohmann::json()) == 1 &&
+      run.size() == 16 && run.find_first_not_of("0123456789abcdef") == run.npos;
+  return own ? json : nlohmann::json(nullptr);
+}
+
 std::string newRun() {
   uint64_t bits = 0;
   if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
@@ -75,7 +89,7 @@ bool samePath(const fs::path &a, const fs::path &b) {
 /// run.
 Start newestIn(const std::string &dir,
                const std::vector<StoredCheckpoint> &all) {
-  const nlohmann::json last = readObject((fs::path(dir) / runFile).string());
+  const nlohmann::json last = readRun(dir);
   const std::string run = textOf(last, "run");
   if (run.empty()) {
     for (const StoredCheckpoint &checkpoint : all)
@@ -327,10 +341,17 @@ FolderLock::FolderLock(const std::string &dir) {
                     "; wait for its end, or give another folder "
                     "with --out DIR");
   // Other errors: a file system without locks.
+  const std::string own = "process ";
+  std::string before(own.size(), '\0');
+  const ssize_t size = pread(fd, before.data(), before.size(), 0);
+  if (size > 0 && before.substr(0, size) != own)
+    throw FileError(path + ": is not the lock of accel-run, which would write "
+                           "over it; move it, or give another folder with "
+                           "--out DIR");
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   // Processes of two containers may have one number and one host's name.
-  text = "process " + std::to_string(getpid()) + " on " + host + "\nstart " +
+  text = own + std::to_string(getpid()) + " on " + host + "\nstart " +
          newRun() + "\n";
   if (ftruncate(fd, 0) != 0 ||
       pwrite(fd, text.data(), text.size(), 0) !=
@@ -361,17 +382,16 @@ bool awaitMark(const std::string &dir, const std::string &mark,
   }
 }
 
-bool isRecorded(const std::string &dir) {
-  std::error_code code;
-  return fs::exists(fs::path(dir) / runFile, code);
-}
+bool isRecorded(const std::string &dir) { return readRun(dir).is_object(); }
 
 void recordRun(const std::string &dir, const Start &start) {
   makeFolders(dir);
   const fs::path path = fs::path(dir) / runFile;
-  const nlohmann::json last = readObject(path.string());
+  const nlohmann::json last = readRun(dir);
   if (textOf(last, "run") == start.run)
     return;
+  if (last.is_null())
+    keepAside(path.string(), "is not what accel-run writes");
   nlohmann::ordered_json json = {{"format", 1}, {"run", start.run}};
   if (!start.checkpoint.empty()) {
     // A checkpoint in the same folder by name alone, so that it may be moved.
@@ -380,7 +400,9 @@ void recordRun(const std::string &dir, const Start &start) {
                                                      : from.string();
   }
   const std::string temporary = path.string() + plan::partialSuffix;
-  removeQuietly(temporary);
+  std::error_code code;
+  if (fs::is_regular_file(fs::symlink_status(temporary, code)))
+    removeQuietly(temporary);
   writeTextDurably(temporary, json.dump(2) + "\n");
   renameDurably(temporary, path.string());
 }

@@ -91,9 +91,10 @@ private:
 bool awaitMark(const std::string &dir, const std::string &mark,
                std::chrono::milliseconds patience);
 
-/// True if `dir` has a run.json.
+/// True if `dir` has a run.json of accel-run.
 bool isRecorded(const std::string &dir);
-/// Makes `dir` and writes its run.json, unless that names the run already.
+/// Makes `dir` and writes its run.json, unless that names the run already. A
+/// run.json of somebody else gets another name.
 void recordRun(const std::string &dir, const Start &start);
 
 } // namespace accel::run
