@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/ConfigJson/JsonDocument.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "frontends/Yaml/Yaml.h"
-#include "runtime/plan/InputFiles.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -129,7 +129,7 @@ bool accel::huggingface::readFile(const std::string &path, uint64_t limit,
     text.resize(done);
   }
   if (file >= 0) {
-    plan::noteInputFile(path);
+    noteInputFile(path);
     ::close(file);
   }
   if (code)

@@ -6,7 +6,7 @@
 #include "frontends/HuggingFace/Safetensors.h"
 
 #include "frontends/ConfigJson/JsonDocument.h"
-#include "runtime/plan/InputFiles.h"
+#include "frontends/Diagnostics/InputFiles.h"
 #include "runtime/plan/JsonParse.h"
 #include <algorithm>
 #include <cerrno>
@@ -277,7 +277,7 @@ accel::huggingface::readSafetensorsHeader(const std::string &path,
     reportFile(path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL, diagnostics);
     return std::nullopt;
   }
-  plan::noteInputFile(path);
+  noteInputFile(path);
   uint64_t size = uint64_t(status.st_size), length;
   HeaderParser parser(size, path, diagnostics);
   std::string head;

@@ -7,8 +7,8 @@
 #include "frontends/Job/JobReader.h"
 #include "frontends/Job/TokenFiles.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "runtime/plan/Fields/Job.h"
-#include "runtime/plan/InputFiles.h"
 #include "runtime/plan/NpyHeader.h"
 #include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PredictionsFile.h"
@@ -55,7 +55,7 @@ void JobReader::checkDataFile(const Fields &fields, const char *key,
                  "'" + printablePath(path) + "' is a folder, not a data file");
     return;
   }
-  plan::noteInputFile(path); // by a training, if not by the plan
+  noteInputFile(path); // by a training, if not by the plan
   const bool training = fields.keyPath(key).starts_with("data.");
   if (data.kind.value == DataKind::Arrays) {
     if (training)

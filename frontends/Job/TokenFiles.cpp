@@ -6,6 +6,7 @@
 
 #include "frontends/Job/TokenFiles.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "runtime/plan/NpyHeader.h"
 
 #include <filesystem>
@@ -140,12 +141,14 @@ std::string accel::tooFewTokens(const std::string &path, int64_t tokens,
 
 std::string accel::listProblem(const std::string &path, const char *what) {
   std::string why; // accel-run says it
+  noteInputFile(path);
   const auto header = plan::readNpyHeader(path, why);
   return header ? ::listProblem(path, *header, what) : "";
 }
 
 std::string accel::startsProblem(const std::string &path) {
   std::string why;
+  noteInputFile(path);
   const auto header = plan::readNpyHeader(path, why);
   if (!header)
     return "";

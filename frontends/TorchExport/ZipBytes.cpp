@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/TorchExport/ZipBytes.h"
-#include "runtime/plan/InputFiles.h"
+#include "frontends/Diagnostics/InputFiles.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,7 +50,7 @@ std::unique_ptr<ZipBytes> ZipBytes::ofFile(const std::string &path,
     error = "Not a regular file";
     return nullptr;
   }
-  plan::noteInputFile(path);
+  noteInputFile(path);
   const uint64_t all = uint64_t(status.st_size);
   source->begin = std::min(uint64_t(std::max<int64_t>(begin, 0)), all);
   source->size = all - source->begin;

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "frontends/Diagnostics/Utf8.h"
 #include "frontends/Yaml/Builder.h"
 #include "frontends/Yaml/FileTexts.h"
-#include "runtime/plan/InputFiles.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -116,7 +116,7 @@ bool accel::yaml::readWholeFile(const std::string &file, uint64_t limit,
     error = std::strerror(errno);
     return false;
   }
-  plan::noteInputFile(file);
+  noteInputFile(file);
   text.clear();
   char buffer[1 << 16];
   bool good = true;

@@ -4,7 +4,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/NpyHeader.h"
-#include "runtime/plan/InputFiles.h"
 
 #include <algorithm>
 #include <charconv>
@@ -79,7 +78,6 @@ std::optional<NpyHeader> parseNpyHeader(std::string_view bytes,
 
 std::optional<NpyHeader> readNpyHeader(const std::string &path,
                                        std::string &error) {
-  noteInputFile(path);
   std::ifstream in(path, std::ios::binary);
   std::string bytes(mostBytes, '\0');
   in.read(bytes.data(), std::streamsize(bytes.size()));

@@ -3,7 +3,6 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "runtime/plan/InputFiles.h"
 #include "runtime/plan/PlanJson.h"
 
 #include <cerrno>
@@ -65,7 +64,6 @@ bool readPlan(const std::string &path, Plan &plan, std::string &error) {
     error = path + ": this is a folder, not a plan";
     return false;
   }
-  noteInputFile(path);
   std::string text;
   char chunk[65536];
   while (true) {

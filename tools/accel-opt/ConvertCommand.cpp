@@ -11,8 +11,8 @@
 #include "runtime/plan/OutputModel.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Options/QuantizationOption.h"
+#include "tools/driver/Output/OutputFile.h"
 #include "tools/driver/Report/ConversionReport.h"
 #include "tools/options/Arguments.h"
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Diagnostics/Diagnostics.h"
+#include "frontends/Diagnostics/InputFiles.h"
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Html/Html.h"
@@ -125,6 +126,7 @@ int accel::explainCommand(int argc, char **argv) {
     return explainPhases(arguments.positional[0], output);
   plan::Plan plan;
   std::string error;
+  noteInputFile(arguments.positional[0]);
   if (!plan::readPlan(arguments.positional[0], plan, error)) {
     std::fprintf(stderr, "accel-opt explain: error: %s\n", error.c_str());
     if (holdsPhases(arguments.positional[0]))

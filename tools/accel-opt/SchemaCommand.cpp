@@ -6,7 +6,7 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/Schema/Schema.h"
 #include "tools/accel-opt/Commands.h"
-#include "tools/driver/Emit/OutputFile.h"
+#include "tools/driver/Output/OutputFile.h"
 #include "tools/options/Arguments.h"
 
 #include <cstdio>

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Compare/Effect.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "frontends/Yaml/Yaml.h"
 #include "runtime/plan/Mesh.h"
 #include "runtime/plan/ModulePath.h"
@@ -32,6 +33,7 @@ std::optional<Effect> effectOfPlan(const std::string &path,
   Effect effect;
   effect.name = path;
   std::string error;
+  noteInputFile(path);
   if (!plan::readPlan(path, effect.plan, error)) {
     engine.error("invalid-plan", path, error);
     return std::nullopt;

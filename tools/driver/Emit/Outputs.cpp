@@ -11,8 +11,8 @@
 #include "tools/driver/Emit/EmitDot.h"
 #include "tools/driver/Emit/EmitPerfetto.h"
 #include "tools/driver/Emit/EmitSnapshot.h"
-#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Emit/PlanPaths.h"
+#include "tools/driver/Output/OutputFile.h"
 
 #include <filesystem>
 #include <utility>

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/ValidationFolders.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "passes/Validate/Validate.h"
-#include "runtime/plan/InputFiles.h"
 
 #include <fstream>
 #include <iterator>
@@ -46,7 +46,7 @@ ConfigsByName::operator()(const std::string &name) const {
   std::ifstream in(found->second, std::ios::binary);
   if (!in)
     return std::nullopt;
-  plan::noteInputFile(found->second.string());
+  noteInputFile(found->second.string());
   return validate::OwnConfig{std::string((std::istreambuf_iterator<char>(in)),
                                          std::istreambuf_iterator<char>()),
                              found->second.string()};

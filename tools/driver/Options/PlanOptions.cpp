@@ -8,10 +8,10 @@
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "passes/Frameworks/Framework.h"
 #include "passes/Pipeline/Phases.h"
-#include "tools/driver/Emit/OutputFile.h"
 #include "tools/driver/Options/DdpOption.h"
 #include "tools/driver/Options/OptimizerOption.h"
 #include "tools/driver/Options/QuantizationOption.h"
+#include "tools/driver/Output/OutputFile.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Report/RunLog.h"
 
-#include "runtime/plan/InputFiles.h"
+#include "frontends/Diagnostics/InputFiles.h"
 #include "tools/driver/Text/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -124,7 +124,7 @@ std::optional<RunLog> readRunLog(const std::string &path, std::string &error) {
     error = path + ": " + std::strerror(errno);
     return std::nullopt;
   }
-  plan::noteInputFile(path);
+  noteInputFile(path);
   RunLog log;
   std::string line;
   for (int64_t number = 1; std::getline(in, line); ++number) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/CompilePhases.h"
 
+#include "frontends/Diagnostics/InputFiles.h"
 #include "passes/Frameworks/JobFramework.h"
-#include "runtime/plan/InputFiles.h"
 #include "tools/driver/Session/AccelRunPrediction.h"
 #include "tools/driver/Session/EmitRemarks.h"
 #include "tools/driver/Session/Nesting.h"
@@ -80,7 +80,7 @@ public:
 
   OwningOpRef<mlir::ModuleOp> parse(Phase phase) {
     const std::string name = toString(phase);
-    plan::noteInputFile(options.config);
+    noteInputFile(options.config);
     if (auto text = llvm::MemoryBuffer::getFile(options.config);
         text && mlirNesting((*text)->getBuffer()) > maxMlirNesting) {
       engine.error("bad-mlir", options.config,

@@ -13,7 +13,7 @@
 
 #include "frontends/Diagnostics/Diagnostics.h"
 #include "runtime/plan/Plan.h"
-#include "tools/driver/Emit/OutputFile.h"
+#include "tools/driver/Output/OutputFile.h"
 
 namespace mlir {
 class MLIRContext;

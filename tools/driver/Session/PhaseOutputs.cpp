@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Session/PhaseOutputs.h"
 
-#include "tools/driver/Emit/OutputFile.h"
+#include "tools/driver/Output/OutputFile.h"
 
 #include "llvm/Support/FormatVariadic.h"
 

@@ -3,9 +3,9 @@
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "tools/driver/Emit/OutputFile.h"
+#include "tools/driver/Output/OutputFile.h"
 
-#include "runtime/plan/InputFiles.h"
+#include "frontends/Diagnostics/InputFiles.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/PredictionsFile.h"
 #include "tools/options/Arguments.h"
@@ -130,7 +130,7 @@ void addOverwrite(Arguments &arguments, bool &overwrite) {
 }
 
 bool replacesInput(const std::string &path, DiagnosticEngine &engine) {
-  const std::string read = plan::readAs(path);
+  const std::string read = readAs(path);
   if (read.empty())
     return false;
   engine.error("output-is-input", path,

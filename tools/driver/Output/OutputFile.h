@@ -9,8 +9,8 @@
 // --overwrite.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ACCEL_TOOLS_DRIVER_EMIT_OUTPUTFILE_H
-#define ACCEL_TOOLS_DRIVER_EMIT_OUTPUTFILE_H
+#ifndef ACCEL_TOOLS_DRIVER_OUTPUT_OUTPUTFILE_H
+#define ACCEL_TOOLS_DRIVER_OUTPUT_OUTPUTFILE_H
 
 #include "frontends/Diagnostics/Diagnostics.h"
 
@@ -62,4 +62,4 @@ bool writeOutputFile(const OutputFile &file, FileForm form,
 
 } // namespace accel
 
-#endif // ACCEL_TOOLS_DRIVER_EMIT_OUTPUTFILE_H
+#endif // ACCEL_TOOLS_DRIVER_OUTPUT_OUTPUTFILE_H
