@@ -31,9 +31,10 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
   const Mesh mesh{plan.axes};
   double overhead = 0;
   if (!target.measuredOverheads.empty())
-    if (const auto at = target.measuredOverheads.find(overheadKey(plan));
-        at != target.measuredOverheads.end())
-      overhead = at->second;
+    if (const auto key = overheadKey(plan))
+      if (const auto at = target.measuredOverheads.find(*key);
+          at != target.measuredOverheads.end())
+        overhead = at->second;
   for (const Function &function : plan.functions) {
     const FunctionTime time = functionTime(
         function, mesh, ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode,

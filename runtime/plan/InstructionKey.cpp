@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/InstructionKey.h"
 
+#include "runtime/plan/Exchanges.h"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -103,26 +105,28 @@ std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
          std::to_string(bytes) + " bytes";
 }
 
-std::string overheadKey(const Plan &plan) {
+static bool exchangesInside(const Function &function) {
+  return std::any_of(function.instructions.begin(), function.instructions.end(),
+                     [](const Instruction &instruction) {
+                       const auto exchange = exchangeOf(instruction);
+                       return exchange && exchange->communicates();
+                     });
+}
+
+std::optional<std::string> overheadKey(const Plan &plan) {
+  if (!plan.stages.empty() ||
+      std::any_of(plan.functions.begin(), plan.functions.end(),
+                  exchangesInside))
+    return std::nullopt;
   std::set<std::string> kinds;
-  for (int stage = 0; stage < plan.numStages(); ++stage)
-    for (const auto &[index, repeat] : plan.stepsOf(stage))
-      for (const ProgramInstruction &instruction :
-           plan.programs[index].instructions)
-        switch (instruction.kind) {
-        case ProgramInstructionKind::AllGather:
-        case ProgramInstructionKind::ReduceScatter:
-        case ProgramInstructionKind::AllReduce:
-          if (plan.groupSize(instruction.axes) == 1)
-            break;
-          [[fallthrough]];
-        case ProgramInstructionKind::Send:
-        case ProgramInstructionKind::Receive:
-          kinds.insert(toString(instruction.kind));
-          break;
-        default:
-          break;
-        }
+  for (const auto &[index, repeat] : plan.step)
+    for (const ProgramInstruction &instruction :
+         plan.programs[index].instructions)
+      if ((instruction.kind == ProgramInstructionKind::AllGather ||
+           instruction.kind == ProgramInstructionKind::ReduceScatter ||
+           instruction.kind == ProgramInstructionKind::AllReduce) &&
+          plan.groupSize(instruction.axes) > 1)
+        kinds.insert(toString(instruction.kind));
   std::string key;
   for (const std::string &kind : kinds)
     key += kind + " ";

@@ -15,6 +15,7 @@
 #include "runtime/plan/Functions.h"
 #include "runtime/plan/Plan.h"
 
+#include <optional>
 #include <string>
 
 namespace accel::plan {
@@ -33,8 +34,9 @@ std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
                           int64_t bytes);
 
 /// "all_gather reduce_scatter 2 ranks", "1 rank": of steps whose ranks wait for
-/// one another at such collectives.
-std::string overheadKey(const Plan &plan);
+/// one another at such collectives. Nothing of pipelines, whose stages wait for
+/// each other, and where functions exchange: no step of these is measured.
+std::optional<std::string> overheadKey(const Plan &plan);
 
 /// Bytes of what the forward of a pipeline's micro-batch sends to the next
 /// stage; its key is that of a Send between 2 ranks.

@@ -267,7 +267,7 @@ private:
 /// rate of 0, and times what they do. Alternately operators are timed, and a
 /// step as a whole: the clocks of the former take time too.
 StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
-                      Samples &samples) {
+                      Samples &samples, bool sharesCpus) {
   const plan::Plan &plan = input.plan;
   Executor executor(plan, device, groups);
   initialize(executor, plan.job.seed);
@@ -310,7 +310,9 @@ StepSeconds timeSteps(const Input &input, Device &device, Groups &groups,
       StepSeconds &own = steps.emplace_back();
       own.whole = seconds;
       own.computed = processSeconds() - computed;
-      own.lost = std::max(0.0, lostSeconds() - before);
+      // What other ranks have of the core, steps of later runs have not either.
+      if (!sharesCpus)
+        own.lost = std::max(0.0, lostSeconds() - before);
       addParts(plan, executor.stage(), times, own);
     }
     // All ranks take as many steps, and wait for one that is disturbed.
@@ -359,26 +361,15 @@ struct Remainder {
   double overhead = 0;           // Target::measuredOverheads
 };
 
-bool exchangesInside(const plan::Function &function) {
-  return std::any_of(function.instructions.begin(), function.instructions.end(),
-                     [](const plan::Instruction &instruction) {
-                       const auto exchange = plan::exchangeOf(instruction);
-                       return exchange && exchange->communicates();
-                     });
-}
-
 /// As passes/Simulate counts it: the first gather and the last reduction have
 /// nothing beside them and are waited for whole. What the collectives do not
 /// take even where all of them are waited for is overhead: ranks reach a
 /// collective at different times, and operators find colder caches than in a
-/// step that times each. Nothing where functions exchange, which is not timed
-/// alone.
+/// step that times each.
 std::optional<Remainder> remainderOf(const plan::Plan &plan,
                                      const ordered_json &collectives,
                                      double seconds, double operators) {
-  if (!plan.stages.empty() || operators <= 0 ||
-      std::any_of(plan.functions.begin(), plan.functions.end(),
-                  exchangesInside))
+  if (operators <= 0)
     return std::nullopt;
   std::vector<double> all;
   for (const auto &[index, repeat] : plan.step)
@@ -504,14 +495,15 @@ ordered_json describe(const StepSeconds &step, double computed) {
 
 } // namespace
 
-std::string calibrate(const Input &input, Device &device, Groups &groups) {
+std::string calibrate(const Input &input, Device &device, Groups &groups,
+                      bool sharesCpus) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const plan::Plan &plan = input.plan;
   Collectives timed = collectivesOf(plan);
   timeCollectives(plan, device, groups, timed);
   Samples samples = samplesOf(plan);
-  const StepSeconds own = timeSteps(input, device, groups, samples);
+  const StepSeconds own = timeSteps(input, device, groups, samples, sharesCpus);
   const OfStages measured = gatherStages(plan, groups, samples, timed, own);
   ordered_json instructions = ordered_json::array();
   std::vector<double> computed(plan.numStages());
@@ -544,8 +536,11 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
     // Between other processes a step takes at least what its threads compute.
     const double seconds = (step.isDisturbed() ? step.computed : step.whole) -
                            computed[slowest] - step.updates - step.copies;
-    if (const auto remainder =
-            remainderOf(plan, collectives, seconds, computed[slowest])) {
+    const auto key = plan::overheadKey(plan);
+    const auto remainder =
+        key ? remainderOf(plan, collectives, seconds, computed[slowest])
+            : std::nullopt;
+    if (remainder) {
       if (remainder->contradicts && groups.rank() == 0)
         std::fprintf(
             stderr, "accel-run: warning: collectives took longer alone than in "
@@ -554,8 +549,12 @@ std::string calibrate(const Input &input, Device &device, Groups &groups) {
       if (remainder->overlap)
         result["overlap"] = *remainder->overlap;
       result["step_overhead"] = remainder->overhead;
-      result["step_overhead_of"] = plan::overheadKey(plan);
+      result["step_overhead_of"] = *key;
     }
+    if (sharesCpus && groups.rank() == 0)
+      std::fprintf(stderr,
+                   "accel-run: note: ranks share CPUs: what a step "
+                   "takes is measured for as many ranks of a machine\n");
     if (step.isDisturbed() && groups.rank() == 0)
       std::fprintf(stderr,
                    "accel-run: note: other processes had a core for %.0f %% of "

@@ -20,8 +20,10 @@ namespace accel::run {
 /// seconds of each distinct instruction as JSON, where it stands in its step.
 /// On CPUs these are seconds of the thread, and what part of the collectives is
 /// hidden is measured too. All ranks must call it; the figures are this
-/// rank's.
-std::string calibrate(const Input &input, Device &device, Groups &groups);
+/// rank's. `sharesCpus`: the ranks have more threads than the machine CPUs, so
+/// that a step is longer than its threads compute whenever it is measured.
+std::string calibrate(const Input &input, Device &device, Groups &groups,
+                      bool sharesCpus);
 
 /// What of that JSON a target's file takes.
 Fitted fitted(const std::string &figures);

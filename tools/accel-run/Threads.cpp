@@ -103,7 +103,7 @@ std::vector<int> cpusOf(Bind bind, const std::vector<int> &available,
   return usable[usable.size() * rank / ranks];
 }
 
-void placeThreads(const Environment &environment, Bind bind) {
+bool placeThreads(const Environment &environment, Bind bind) {
   const std::vector<int> available = availableCpus();
   const int ranks = environment.localSize;
   const std::vector<int> own =
@@ -130,8 +130,10 @@ void placeThreads(const Environment &environment, Bind bind) {
         std::max(1, parts ? static_cast<int>(own.size()) : all / ranks));
   }
   const int threads = at::get_num_threads();
-  if (environment.localRank != 0 || threads * ranks <= all)
-    return;
+  if (threads * ranks <= all)
+    return false;
+  if (environment.localRank != 0)
+    return true;
   // Of one thread a rank has no fewer.
   const int fewer = std::max(1, all / ranks);
   const std::string fix =
@@ -143,6 +145,7 @@ void placeThreads(const Environment &environment, Bind bind) {
                "accel-run: warning: %d ranks of %d compute threads share %d "
                "CPUs: each waits for the others; %s\n",
                ranks, threads, all, fix.c_str());
+  return true;
 }
 
 } // namespace accel::run

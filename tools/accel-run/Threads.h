@@ -28,8 +28,8 @@ std::vector<int> cpusOf(Bind bind, const std::vector<int> &available,
 /// Binds this process, sets the number of compute threads, unless
 /// OMP_NUM_THREADS does, and warns, once a machine, where its ranks have more
 /// threads than CPUs. Before any other thread starts. Throws
-/// std::runtime_error where it cannot be bound.
-void placeThreads(const Environment &environment, Bind bind);
+/// std::runtime_error where it cannot be bound. True if they have more.
+bool placeThreads(const Environment &environment, Bind bind);
 
 } // namespace accel::run
 

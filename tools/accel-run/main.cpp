@@ -71,8 +71,8 @@ void fitTarget(const std::string &path, const plan::Plan &plan,
 }
 
 int calibrateRank(const Input &input, const Options &options, Device &device,
-                  Groups &groups) {
-  const std::string text = calibrate(input, device, groups);
+                  Groups &groups, bool sharesCpus) {
+  const std::string text = calibrate(input, device, groups, sharesCpus);
   if (groups.rank() != 0)
     return 0;
   std::string error;
@@ -90,8 +90,9 @@ int calibrateRank(const Input &input, const Options &options, Device &device,
 /// One rank, from the meeting of the ranks to the end.
 int runRank(const Input &input, const Options &options,
             const Environment &environment) {
+  bool sharesCpus = false;
   try {
-    placeThreads(environment, options.bind);
+    sharesCpus = placeThreads(environment, options.bind);
   } catch (const std::exception &failure) {
     return complain(environment.rank, failure.what(), exitInvalid);
   }
@@ -108,7 +109,7 @@ int runRank(const Input &input, const Options &options,
   FolderLock lock; // rank 0's
   if (environment.worldSize == 1 && options.calibrates()) {
     Groups groups(input.plan);
-    return calibrateRank(input, options, *device, groups);
+    return calibrateRank(input, options, *device, groups, sharesCpus);
   }
   if (environment.worldSize == 1) {
     const Start start = beginRun(input, options, lock);
@@ -125,7 +126,7 @@ int runRank(const Input &input, const Options &options,
     const Start start = meet(input, options, environment, rendezvous, lock);
     Groups groups(input.plan, environment, rendezvous);
     code = options.calibrates()
-               ? calibrateRank(input, options, *device, groups)
+               ? calibrateRank(input, options, *device, groups, sharesCpus)
                : Trainer(input, options, start, *device, groups).run();
     groups.barrier();
     watchdog.finish();
