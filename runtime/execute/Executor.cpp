@@ -22,10 +22,22 @@
 
 namespace accel::run {
 
+/// DDP and FSDP2 divide by the ranks when they reduce, not before the backward,
+/// which is at GradScaler's scale. Only sums in 16 bits need the division
+/// before, since they would overflow.
+static double summedRanks(const plan::Plan &plan, const Mesh &mesh) {
+  for (const plan::Unit &unit : plan.units)
+    if (unit.reduce == plan::DType::F16 ||
+        (!unit.hook.empty() && plan::hookDType(unit) == plan::DType::F16))
+      return 1;
+  return static_cast<double>(mesh.dataSize());
+}
+
 Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups,
                    DiskIo diskIo)
     : job(plan), hardware(device), communicators(groups),
-      lossScaler(plan.job.lossScaling, plan.job.gradScaler) {
+      lossScaler(plan.job.lossScaling, plan.job.gradScaler,
+                 summedRanks(plan, groups.mesh())) {
   at::AutoDispatchBelowADInplaceOrView below;
   at::NoGradGuard noGrad;
   const Mesh &mesh = groups.mesh();

@@ -21,13 +21,17 @@ public:
     double scale = plan::GradScaler().initScale;
     int64_t goodSteps = 0;
   };
-  explicit LossScaler(bool on, const plan::GradScaler &rules = {})
-      : on(on), given(rules) {
+  /// `summed`: of how many ranks gradients are added before any division. Each
+  /// rank's own are at GradScaler's scale, their sum at so many times it.
+  explicit LossScaler(bool on, const plan::GradScaler &rules = {},
+                      double summed = 1)
+      : on(on), given(rules), summed(summed) {
     state.scale = rules.initScale;
   }
   const plan::GradScaler &rules() const { return given; }
   bool enabled() const { return on; }
-  double scale() const { return on ? state.scale : 1.0; }
+  /// Of the gradients, once they are reduced.
+  double scale() const { return on ? state.scale * summed : 1.0; }
   void update(bool skipped);
   const State &get() const { return state; }
   void set(const State &saved) { state = saved; }
@@ -35,7 +39,8 @@ public:
 private:
   bool on;
   plan::GradScaler given;
-  State state;
+  double summed;
+  State state; // as GradScaler has it
 };
 
 } // namespace accel::run
