@@ -50,6 +50,11 @@ struct Tensor {
   int64_t bytes = 0;
   int64_t shards = 1;
   std::vector<Piece> pieces; // cover it
+  /// Of what an optimizer keeps: where in `path` its "state" or "param_groups"
+  /// stands.
+  std::optional<size_t> optimizer;
+  /// It lies among an optimizer's states and has a kind that is not known.
+  bool unsure = false;
 };
 
 /// How a file or folder holds its tensors. ByName: it is known by its name and
@@ -103,6 +108,8 @@ struct Part {
   int64_t objects = 0; // values that are no tensors
   /// Names and paths of these, where a .metadata says them.
   std::vector<Tensor> values;
+  /// Paths of values that an optimizer's groups hold.
+  std::vector<std::vector<std::string>> groups;
   std::vector<Damage> damage;
   int64_t files = 1;
   std::shared_ptr<const ZeroFile> zero; // of a file of DeepSpeed

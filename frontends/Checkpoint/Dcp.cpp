@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/Checkpoint.h"
 #include "frontends/Checkpoint/Pickle.h"
+#include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/Yaml/Yaml.h"
 
@@ -240,6 +241,9 @@ private:
                           ? found->second
                           : std::vector<std::string>{tensor.name};
       }
+    for (const Tensor &value : part.values)
+      if (isOfGroups(value.path))
+        part.groups.push_back(value.path);
   }
 
   /// The shard that an entry of storage_data is of.

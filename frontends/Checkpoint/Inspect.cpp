@@ -6,6 +6,7 @@
 #include "frontends/Checkpoint/RunShards.h"
 #include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/WeightFiles.h"
+#include "frontends/Checkpoint/WeightKeys.h"
 #include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
 #include "frontends/Yaml/Yaml.h"
@@ -516,7 +517,7 @@ std::optional<Checkpoint> readCheckpoint(const std::string &folder,
   auto read = Inspector(folder, wanted, diagnostics).run();
   if (!read)
     return std::nullopt;
-  nestFlattenedStates(read->parts);
+  findStates(read->parts);
   if (!checkDamage(*read, wanted, diagnostics))
     return std::nullopt;
   return read;

@@ -44,6 +44,9 @@ struct Merged {
   /// the weights, which is counted by its key too.
   int64_t leftOut = 0;
   std::map<std::string, int64_t> leftBeside;
+  /// Names of those that lie among an optimizer's states and have a kind that
+  /// is not known.
+  std::vector<std::string> leftStates;
   /// Names of values that are no tensors, but for an optimizer's.
   std::vector<std::string> leftValues;
   /// Files of weights that others stand before, and damaged ones that hold

@@ -6,7 +6,9 @@
 #include "frontends/Checkpoint/ConvertedFloats.h"
 #include "frontends/Checkpoint/Merge.h"
 #include "frontends/Checkpoint/RunShards.h"
+#include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/WeightFiles.h"
+#include "frontends/Checkpoint/WeightKeys.h"
 #include "frontends/Checkpoint/Zero.h"
 
 #include <algorithm>
@@ -118,6 +120,8 @@ private:
       const Role role = places.roleOf(tensor);
       if (role != Role::Weight) {
         ++merged.leftOut;
+        if (tensor.unsure)
+          merged.leftStates.push_back(tensor.name);
         if (role == Role::Beside)
           ++merged.leftBeside[keyBeside(tensor, keys)];
         continue;
@@ -129,7 +133,7 @@ private:
         return false;
     }
     for (const Tensor &value : part.values)
-      if (places.roleOf(value) != Role::State && !StateKeys::isOfGroups(value))
+      if (!value.optimizer && !isOfGroups(value.path))
         merged.leftValues.push_back(value.name);
     return true;
   }

@@ -4,168 +4,324 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/StateKeys.h"
+#include "frontends/Checkpoint/WeightFiles.h"
 #include "runtime/plan/Optimizers.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace accel::checkpoint {
 
 namespace {
 
-constexpr std::string_view heads[] = {"state", "param_groups"};
+using Keys = std::vector<std::string>;
 
-bool isHead(const std::string &key) {
-  return std::find(std::begin(heads), std::end(heads), key) != std::end(heads);
-}
+constexpr std::string_view stateHead = "state", groupHead = "param_groups";
+/// Names of parameters have fewer components, so that no key takes long.
+constexpr auto mostDots = 64;
 
-bool isNumber(const std::string &key) {
-  return !key.empty() && key.find_first_not_of("0123456789") == key.npos;
-}
+/// Of torch.optim, beside those of the optimizers that accel-opt knows.
+constexpr std::string_view torchKinds[] = {
+    "step",      "max_exp_avg_sq", "exp_inf",   "grad_avg",
+    "acc_delta", "mu_product",     "step_size", "momentum_buffer"};
 
-bool isKnownState(const std::string &kind) {
+bool isKnown(std::string_view kind) {
   for (const plan::OptimizerDescription &optimizer : plan::optimizers())
     for (const plan::StateRule &rule : optimizer.states)
       if (kind == rule.name)
         return true;
-  return kind == "step";
+  return std::find(std::begin(torchKinds), std::end(torchKinds), kind) !=
+         std::end(torchKinds);
 }
 
-/// What a parameter may be called that has this tensor: its name below any of
-/// its keys, but no number.
-void addNames(const Tensor &tensor, std::set<std::string> &names) {
-  for (size_t i = 0; i < tensor.path.size(); ++i)
-    if (std::string name = joinKeys(tensor.path, i); !isNumber(name))
-      names.insert(std::move(name));
+/// Known, and no word that a module has as well.
+bool isTelling(std::string_view kind) {
+  return kind.find('_') != kind.npos && isKnown(kind);
 }
 
-/// A key "state.layer.weight.exp_avg", taken apart.
-struct Flattened {
-  std::string before; // "optimizer" of "optimizer.state..", mostly none
-  std::string head;
-  std::string parameter, kind;
-};
-
-/// Of each parameter of a dictionary.
-using Kinds = std::map<std::string, std::set<std::string>>;
-
-class Flat {
+/// Names of what may be parameters, with their shapes.
+class Names {
 public:
-  explicit Flat(std::vector<Part> &parts) : parts(parts) {}
-
-  void run() {
-    bool some = false;
-    each([&](const Tensor &tensor) {
-      some = some || !splits(tensor.path.back()).empty();
-    });
-    if (!some)
-      return;
-    each([&](Tensor &tensor) { addNames(tensor, names); });
-    // By the names of parameters first, then by the kinds that one of these
-    // has: a tied parameter may be saved by another of its names.
-    using Split = std::pair<Tensor *, Flattened>;
-    std::vector<Split> found, others;
-    each([&](Tensor &tensor) {
-      if (auto split = splitByName(tensor)) {
-        known[dictionaryOf(tensor, *split)][split->parameter].insert(
-            split->kind);
-        found.emplace_back(&tensor, std::move(*split));
-      }
-    });
-    each([&](Tensor &tensor) {
-      if (!splitByName(tensor))
-        if (auto split = splitByKind(tensor))
-          others.emplace_back(&tensor, std::move(*split));
-    });
-    std::map<std::string, Kinds> open; // by dictionary
-    for (const auto &[tensor, split] : others)
-      open[dictionaryOf(*tensor, split)][split.parameter].insert(split.kind);
-    for (Split &other : others) {
-      const std::string dictionary = dictionaryOf(*other.first, other.second);
-      const std::set<std::string> &own =
-          open[dictionary][other.second.parameter];
-      if (std::any_of(known[dictionary].begin(), known[dictionary].end(),
-                      [&](const auto &each) { return each.second == own; }))
-        found.push_back(std::move(other));
-    }
-    for (auto &[tensor, split] : found) {
-      tensor->path.pop_back();
-      for (std::string *key :
-           {&split.before, &split.head, &split.parameter, &split.kind})
-        if (!key->empty())
-          tensor->path.push_back(std::move(*key));
-    }
+  void add(const Tensor &tensor) {
+    for (size_t i = 0; i < tensor.path.size(); ++i)
+      whole.emplace(joinKeys(tensor.path, i), tensor.shape);
+    const std::string &key = tensor.path.back();
+    if (const size_t dot = key.find('.');
+        dot != key.npos && key.substr(0, dot) != stateHead)
+      behindPrefix.emplace(key.substr(dot + 1), tensor.shape);
+  }
+  bool has(const std::string &name, const std::vector<int64_t> &shape,
+           bool prefixed = false) const {
+    const std::pair key(name, shape);
+    return whole.count(key) || (prefixed && behindPrefix.count(key));
+  }
+  bool has(const std::string &name) const {
+    const auto found = whole.lower_bound({name, {}});
+    return found != whole.end() && found->first == name;
   }
 
 private:
-  template <typename Function> void each(const Function &function) {
-    for (Part &part : parts)
-      if (!part.zero && !part.runShard)
-        for (Tensor &tensor : part.tensors)
-          if (!tensor.path.empty())
-            function(tensor);
+  std::set<std::pair<std::string, std::vector<int64_t>>> whole, behindPrefix;
+};
+
+/// What may be a part of an optimizer's dictionary: {"state": ..} in a path.
+struct NestedDictionary {
+  bool named = false; // some entry is a weight's, with a kind that tells
+  bool kinds = true;  // all kinds are known
+  bool telling = false;
+};
+
+void findNested(Part &part, const Names &names) {
+  std::set<Keys> own; // the keys around
+  for (const Keys &keys : part.groups)
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (keys[i] == groupHead)
+        own.emplace(keys.begin(), keys.begin() + i);
+  std::map<Keys, NestedDictionary> found;
+  for (const Tensor &tensor : part.tensors) {
+    const Keys &path = tensor.path;
+    for (size_t i = 0; i + 2 < path.size(); ++i)
+      if (path[i] == stateHead) {
+        NestedDictionary &each = found[Keys(path.begin(), path.begin() + i)];
+        const bool kind = path.size() == i + 3;
+        each.kinds &= kind && isKnown(path.back());
+        if (!kind || !isTelling(path.back()))
+          continue;
+        each.telling = true;
+        each.named |= names.has(path[i + 1], tensor.shape);
+      }
+  }
+  for (const auto &[keys, each] : found)
+    if (!isWeights(part) || each.named || (each.kinds && each.telling))
+      own.insert(keys);
+  auto mark = [&](Tensor &tensor) {
+    for (size_t i = 0; i + 1 < tensor.path.size(); ++i)
+      if ((tensor.path[i] == stateHead || tensor.path[i] == groupHead) &&
+          own.count(Keys(tensor.path.begin(), tensor.path.begin() + i))) {
+        tensor.optimizer = i;
+        // An optimizer may nest its states (Shampoo).
+        if (tensor.path[i] == stateHead && tensor.path.size() > i + 3) {
+          tensor.path[i + 2] = joinKeys(tensor.path, i + 2);
+          tensor.path.resize(i + 3);
+        }
+        return;
+      }
+  };
+  std::for_each(part.tensors.begin(), part.tensors.end(), mark);
+  std::for_each(part.values.begin(), part.values.end(), mark);
+}
+
+/// A key "state.layer.weight.exp_avg", taken apart behind "state".
+struct Split {
+  std::string parameter, kind;
+};
+
+std::vector<Split> splitsOf(const std::string &rest) {
+  std::vector<Split> splits; // by the longest name first
+  for (size_t dot = rest.rfind('.'); dot != rest.npos && dot > 0;
+       dot = rest.rfind('.', dot - 1))
+    if (dot + 1 < rest.size())
+      splits.push_back({rest.substr(0, dot), rest.substr(dot + 1)});
+  return splits;
+}
+
+struct JoinedKey {
+  Tensor *tensor = nullptr;
+  bool isTensor = true; // else a value
+  std::string head, rest;
+  std::optional<Split> split; // that of a state
+  bool trained = false;       // has states or a rate itself
+  bool unsure = false;
+};
+
+/// Of the keys in one dictionary with the same beginning.
+struct JoinedDictionary {
+  std::vector<JoinedKey> keys;
+  std::set<std::string> groups; // behind "param_groups."
+  bool mixed = false;           // with other tensors
+};
+
+class Joined {
+public:
+  Joined(Part &part, const Names &names) : part(part), names(names) {}
+
+  void run() {
+    for (Tensor &tensor : part.tensors)
+      collect(tensor, true);
+    for (Tensor &value : part.values)
+      collect(value, false);
+    if (found.empty())
+      return;
+    for (const Keys &keys : part.groups)
+      collectGroup(keys);
+    for (const Tensor &tensor : part.tensors)
+      findMixed(tensor);
+    for (auto &[place, dictionary] : found)
+      if (isOptimizers(place.second, dictionary))
+        take(place, dictionary);
   }
 
-  /// At each head in a key: what stands before it, and the rest behind it.
-  static std::vector<std::pair<Flattened, std::string>>
-  splits(const std::string &key) {
-    std::vector<std::pair<Flattened, std::string>> found;
-    for (std::string_view head : heads)
+private:
+  using Place = std::pair<Keys, std::string>; // the keys around, the beginning
+
+  static bool isLong(const Tensor &tensor) {
+    const std::string &key = tensor.path.back();
+    return std::count(key.begin(), key.end(), '.') > mostDots;
+  }
+
+  /// Calls `take` with each head in a key: what is before it, and behind it.
+  template <typename Take>
+  static void eachHead(const std::string &key, const Take &take) {
+    for (std::string_view head : {stateHead, groupHead})
       for (size_t at = key.find(head); at != key.npos;
            at = key.find(head, at + 1)) {
         const size_t end = at + head.size();
-        if ((at && key[at - 1] != '.') || end >= key.size() || key[end] != '.')
-          continue;
-        found.push_back(
-            {{at ? key.substr(0, at - 1) : "", std::string(head), "", ""},
-             key.substr(end + 1)});
+        if ((!at || key[at - 1] == '.') && end + 1 < key.size() &&
+            key[end] == '.')
+          take(key.substr(0, at ? at - 1 : 0), std::string(head),
+               key.substr(end + 1));
       }
-    return found;
   }
 
-  static std::string dictionaryOf(const Tensor &tensor,
-                                  const Flattened &split) {
-    std::vector<std::string> keys(tensor.path.begin(), tensor.path.end() - 1);
-    if (!split.before.empty())
-      keys.push_back(split.before);
-    keys.push_back(split.head);
-    return joinKeys(keys);
+  static Keys around(const Keys &path) {
+    return Keys(path.begin(), path.end() - 1);
   }
 
-  std::optional<Flattened> splitByName(const Tensor &tensor) const {
-    for (auto &[split, rest] : splits(tensor.path.back()))
-      for (size_t dot = rest.rfind('.'); dot != rest.npos && dot > 0;
-           dot = rest.rfind('.', dot - 1)) {
-        Flattened own = split;
-        own.parameter = rest.substr(0, dot);
-        own.kind = rest.substr(dot + 1);
-        if (!own.kind.empty() && names.count(own.parameter) &&
-            !names.count(dictionaryOf(tensor, own) + "." + own.parameter))
-          return own;
-      }
-    return std::nullopt;
+  void collect(Tensor &tensor, bool isTensor) {
+    if (tensor.path.empty() || tensor.optimizer || isLong(tensor))
+      return;
+    eachHead(tensor.path.back(), [&](std::string before, std::string head,
+                                     std::string rest) {
+      JoinedDictionary &own = found[{around(tensor.path), std::move(before)}];
+      // A rate may be a tensor, of one number.
+      if (head == groupHead &&
+          (!isTensor || (tensor.shape.empty() &&
+                         names.has(rest.substr(0, rest.rfind('.'))))))
+        own.groups.insert(rest);
+      own.keys.push_back(
+          {&tensor, isTensor, std::move(head), std::move(rest), std::nullopt});
+    });
   }
 
-  std::optional<Flattened> splitByKind(const Tensor &tensor) const {
-    for (auto &[split, rest] : splits(tensor.path.back())) {
-      const auto own = known.find(dictionaryOf(tensor, split));
-      if (own == known.end())
-        continue;
-      for (const auto &[parameter, kinds] : own->second)
-        for (const std::string &kind : kinds)
-          if (rest.size() > kind.size() + 1 && rest.ends_with("." + kind)) {
-            Flattened made = split;
-            made.parameter = rest.substr(0, rest.size() - kind.size() - 1);
-            made.kind = kind;
-            return made;
-          }
+  void collectGroup(const Keys &path) {
+    if (!path.empty())
+      eachHead(path.back(),
+               [&](std::string before, std::string head, std::string rest) {
+                 const auto own = found.find({around(path), before});
+                 if (head == groupHead && own != found.end())
+                   own->second.groups.insert(std::move(rest));
+               });
+  }
+
+  void findMixed(const Tensor &tensor) {
+    if (tensor.path.empty() || tensor.optimizer || isLong(tensor))
+      return;
+    const std::string &key = tensor.path.back();
+    for (size_t at = 0; at != key.npos;) {
+      const auto own =
+          found.find({around(tensor.path), key.substr(0, at ? at - 1 : 0)});
+      if (own != found.end() &&
+          !key.substr(at).starts_with(std::string(stateHead) + ".") &&
+          !key.substr(at).starts_with(std::string(groupHead) + "."))
+        own->second.mixed = true;
+      at = key.find('.', at);
+      at = at == key.npos ? at : at + 1;
     }
+  }
+
+  /// The name and kind that evidence of this key's own says.
+  std::optional<Split> splitOf(const std::string &before,
+                               const JoinedDictionary &own,
+                               const JoinedKey &key) const {
+    const std::vector<Split> splits = splitsOf(key.rest);
+    // {"model.layer.weight", "optimizer.state.layer.weight.exp_avg"}
+    const bool prefixed = !before.empty();
+    for (const Split &split : splits)
+      if (key.isTensor && key.head == stateHead && isTelling(split.kind) &&
+          names.has(split.parameter, key.tensor->shape, prefixed))
+        return split;
+    for (const Split &split : splits)
+      if (own.groups.count(split.parameter + ".lr"))
+        return split;
     return std::nullopt;
   }
 
-  std::vector<Part> &parts;
-  std::set<std::string> names;        // that parameters may have
-  std::map<std::string, Kinds> known; // by dictionary
+  bool isOptimizers(const std::string &before, JoinedDictionary &own) const {
+    bool some = !isWeights(part);
+    for (JoinedKey &key : own.keys) {
+      key.split = splitOf(before, own, key);
+      some |= key.split.has_value();
+    }
+    return some;
+  }
+
+  /// Decides on each key of an optimizer's dictionary.
+  void take(const Place &place, JoinedDictionary &own) const {
+    const bool whole = !own.mixed || !isWeights(part);
+    std::map<std::string, std::set<std::string>> kinds; // by parameter
+    for (const JoinedKey &key : own.keys)
+      if (key.split && key.head == stateHead)
+        kinds[key.split->parameter].insert(key.split->kind);
+    for (JoinedKey &key : own.keys) {
+      const std::string name = key.head + "." + key.rest;
+      key.trained = kinds.count(name) || own.groups.count(name + ".lr");
+    }
+    std::map<std::string, std::set<std::string>> others;
+    for (JoinedKey &key : own.keys) {
+      const std::vector<Split> splits = splitsOf(key.rest);
+      if (!whole && key.trained) {
+        key.split.reset();
+      } else if (key.split) {
+        key.unsure = !whole && key.isTensor && key.head == stateHead &&
+                     !isTelling(key.split->kind) && key.split->kind != "step";
+      } else if (whole) {
+        key.split = splits.empty() ? Split{key.rest, ""} : splits.front();
+      } else if (key.head == stateHead) {
+        for (const Split &split : splits)
+          if (isKnown(split.kind)) {
+            if (kinds.count(split.parameter))
+              key.split = split;
+            else
+              others[split.parameter].insert(split.kind);
+          }
+      }
+    }
+    kinds.clear();
+    for (const JoinedKey &key : own.keys)
+      if (key.split && key.head == stateHead)
+        kinds[key.split->parameter].insert(key.split->kind);
+    // A tied parameter may be saved by another of its names: the same kinds.
+    for (JoinedKey &key : own.keys)
+      if (!key.split && key.head == stateHead && !key.trained)
+        for (const Split &split : splitsOf(key.rest))
+          if (const auto other = others.find(split.parameter);
+              other != others.end() && isKnown(split.kind) &&
+              std::any_of(kinds.begin(), kinds.end(), [&](const auto &each) {
+                return each.second == other->second;
+              }))
+            key.split = split;
+    for (JoinedKey &key : own.keys)
+      if (key.split && !key.tensor->optimizer)
+        nest(place, key);
+  }
+
+  static void nest(const Place &place, JoinedKey &key) {
+    Tensor &tensor = *key.tensor;
+    tensor.path = place.first;
+    if (!place.second.empty())
+      tensor.path.push_back(place.second);
+    tensor.optimizer = tensor.path.size();
+    tensor.unsure = key.unsure;
+    for (const std::string &each :
+         {key.head, key.split->parameter, key.split->kind})
+      if (!each.empty())
+        tensor.path.push_back(each);
+  }
+
+  Part &part;
+  const Names &names;
+  std::map<Place, JoinedDictionary> found;
 };
 
 } // namespace
@@ -177,48 +333,26 @@ std::string joinKeys(const std::vector<std::string> &path, size_t begin) {
   return text;
 }
 
-void nestFlattenedStates(std::vector<Part> &parts) { Flat(parts).run(); }
+bool isOfGroups(const std::vector<std::string> &path) {
+  return std::any_of(path.begin(), path.end(), [](const std::string &key) {
+    return key == groupHead || key.starts_with("param_groups.") ||
+           key.find(".param_groups.") != key.npos;
+  });
+}
 
-StateKeys::StateKeys(const Part &part) {
-  std::set<std::string> tensors;
-  for (const Tensor &tensor : part.tensors)
-    addNames(tensor, tensors);
-  for (const Tensor &tensor : part.tensors) {
-    const std::vector<std::string> &path = tensor.path;
-    for (size_t i = 0; i + 2 < path.size(); ++i)
-      if (path[i] == "state" &&
-          (tensors.count(path[i + 1]) || isKnownState(path.back()))) {
-        dictionaries.emplace(path.begin(), path.begin() + i);
-        if (!isNumber(path[i + 1]))
-          names.insert(path[i + 1]);
-      }
+void findStates(std::vector<Part> &parts) {
+  Names names; // an optimizer may lie in another file than the model
+  for (const Part &part : parts)
+    for (const Tensor &tensor : part.tensors)
+      if (!tensor.path.empty())
+        names.add(tensor);
+  for (Part &part : parts) {
+    if (part.zero || part.runShard ||
+        (part.format == PartFormat::Safetensors && isWeights(part)))
+      continue;
+    findNested(part, names);
+    Joined(part, names).run();
   }
-}
-
-bool StateKeys::has(const Tensor &tensor) const {
-  const std::vector<std::string> &path = tensor.path;
-  for (size_t i = 0; i + 1 < path.size(); ++i)
-    if (isHead(path[i]) && dictionaries.count({path.begin(), path.begin() + i}))
-      return true;
-  return false;
-}
-
-bool StateKeys::isOfGroups(const Tensor &value) {
-  return std::any_of(
-      value.path.begin(), value.path.end(), [](const std::string &key) {
-        return key == "param_groups" || key.starts_with("param_groups.") ||
-               key.find(".param_groups.") != key.npos;
-      });
-}
-
-bool StateKeys::isBelow(const std::vector<std::string> &keys,
-                        size_t depth) const {
-  return std::any_of(dictionaries.begin(), dictionaries.end(),
-                     [&](const std::vector<std::string> &own) {
-                       return own.size() >= depth &&
-                              std::equal(keys.begin(), keys.begin() + depth,
-                                         own.begin());
-                     });
 }
 
 } // namespace accel::checkpoint

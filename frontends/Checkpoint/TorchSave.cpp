@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/TorchSave.h"
+#include "frontends/Checkpoint/StateKeys.h"
 #include "frontends/Checkpoint/TorchNames.h"
 #include "frontends/TorchExport/Archive.h"
 
@@ -47,8 +48,15 @@ public:
     const auto entries = pickle.entries(id);
     for (size_t i = 0; i + 1 < entries.size(); i += 2) {
       keys.push_back(join("", entries[i]));
+      const size_t before = part.tensors.size();
       if (!visit(entries[i + 1], join(name, entries[i]), depth + 1))
         return false;
+      const bool isGroups = keys.back() == "param_groups" &&
+                            pickle.is(entries[i + 1], Pickle::Kind::List);
+      if (isGroups ||
+          (part.tensors.size() == before && isOfGroups({keys.back()}) &&
+           keys.back() != "param_groups"))
+        part.groups.push_back(keys);
       keys.pop_back();
     }
     const PickleValue &value = pickle.at(id);

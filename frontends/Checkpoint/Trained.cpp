@@ -101,10 +101,10 @@ private:
       trained.buffers.push_back(&tensor);
   }
 
-  /// The keys of a state: "optimizer", "state", parameter, kind. A file of an
-  /// optimizer alone begins with "state".
-  static bool isState(const std::vector<std::string> &path) {
-    return path.size() >= 3 && path[path.size() - 3] == "state";
+  /// With the keys "state", parameter, kind; others are of groups.
+  static bool isState(const Tensor &tensor) {
+    return tensor.optimizer && tensor.path.size() == *tensor.optimizer + 3 &&
+           tensor.path[*tensor.optimizer] == "state";
   }
 
   bool takeParts() {
@@ -179,7 +179,7 @@ private:
     std::set<std::string> names;
     const size_t depth = state.path.size() - 3;
     for (const Tensor &value : part.values)
-      if (StateKeys::isOfGroups(value) && value.path.size() > depth &&
+      if (isOfGroups(value.path) && value.path.size() > depth &&
           std::equal(state.path.begin(), state.path.begin() + depth,
                      value.path.begin()) &&
           value.path[depth].starts_with("param_groups"))
@@ -191,7 +191,7 @@ private:
   bool takeStates(const Part &part) {
     std::map<std::string, Part> optimizers; // by the keys around
     for (const Tensor &tensor : part.tensors)
-      if (isState(tensor.path)) {
+      if (isState(tensor)) {
         // Names count the items of lists too, keys of torch.save do not.
         const std::string own = joinKeys(tensor.path, tensor.path.size() - 3);
         optimizers[tensor.name.ends_with(own)

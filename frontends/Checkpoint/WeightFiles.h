@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which files of a folder are the model's, and under which keys of a file its
-// weights lie.
+// Which files of a folder are the model's; WeightKeys.h says which of their
+// tensors are.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
 #define ACCEL_FRONTENDS_CHECKPOINT_WEIGHTFILES_H
 
-#include "frontends/Checkpoint/StateKeys.h"
+#include "frontends/Checkpoint/Checkpoint.h"
 
 #include <filesystem>
 
@@ -33,43 +33,6 @@ bool chooseWeights(const std::filesystem::path &root,
 /// The Trainer exports the model beside the state of DeepSpeed or FSDP, which
 /// has it in the dtype that is trained: says of the export that it is not read.
 void preferTrainingState(std::vector<Part> &parts);
-
-/// What a tensor of a part is to the model.
-enum class Role {
-  Weight,
-  State, // of an optimizer beside the model
-  Beside // something else beside it
-};
-
-/// Where the weights of a part lie, as the keys of its tensors say.
-class WeightKeys {
-public:
-  explicit WeightKeys(const Part &part);
-
-  /// The keys around the weights: {"model"}, {"app", "model"}, or none.
-  /// "module" and "state_dict" are such only where no other weights lie beside;
-  /// any key is where an optimizer's names of parameters begin below it.
-  const std::vector<std::string> &around() const { return keys; }
-  Role roleOf(const Tensor &tensor) const;
-
-private:
-  bool isBelow(const Tensor &tensor) const;
-  bool isOptimizers(const Tensor &tensor) const;
-  bool mayBeWeights(const Tensor &tensor) const;
-  bool find(size_t depth);
-  bool findByStates();
-  void choose();
-  void findNumbers();
-  bool isCounter(const Tensor &tensor) const;
-
-  const Part &part;
-  const StateKeys states;
-  std::vector<std::string> keys;
-  /// Keys of dictionaries beside flat weights that hold numbers alone, and of
-  /// counts.
-  std::set<std::string> numbers;
-  bool optimizer = false; // lies beside them
-};
 
 } // namespace accel::checkpoint
 

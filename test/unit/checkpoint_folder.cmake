@@ -1,4 +1,5 @@
 # Checkpoint folders, read without LibTorch.
 accel_unit_test(checkpoint-folder-test
   ${CMAKE_CURRENT_LIST_DIR}/ParamGroupsTest.cpp ${CMAKE_CURRENT_LIST_DIR}/PickleTest.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/StateKeysTest.cpp
   LINK AccelCheckpointFolder)

@@ -95,6 +95,18 @@ std::string checkpointJson(const std::optional<Checkpoint> &read,
          ",\n\"diagnostics\": " + renderJson(engine) + "}\n";
 }
 
+/// "left out: 'a', 'b' and 3 more, which are no tensors".
+static std::string leftNames(const std::vector<std::string> &names,
+                             const char *what) {
+  constexpr size_t most = 8;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < most; ++i)
+    text += (i ? ", '" : "  left out: '") + printable(names[i]) + "'";
+  if (names.size() > most)
+    text += " and " + std::to_string(names.size() - most) + " more";
+  return names.empty() ? text : text + ", " + what + "\n";
+}
+
 std::string renderMerge(const Merged &merged, const std::string &output) {
   std::string text = printablePath(output) + ": " +
                      counted(merged.tensors, "tensor") + ", " +
@@ -109,15 +121,11 @@ std::string renderMerge(const Merged &merged, const std::string &output) {
   for (const auto &[key, tensors] : merged.leftBeside)
     text += "  left out: " + counted(tensors, "tensor") + " of '" +
             printable(key) + "', beside the model\n";
-  constexpr size_t most = 8;
-  const std::vector<std::string> &values = merged.leftValues;
-  for (size_t i = 0; i < values.size() && i < most; ++i)
-    text += (i ? ", '" : "  left out: '") + printable(values[i]) + "'";
-  if (values.size() > most)
-    text += " and " + std::to_string(values.size() - most) + " more";
-  if (!values.empty())
-    text += values.size() == 1 ? ", which is no tensor\n"
-                               : ", which are no tensors\n";
+  text += leftNames(merged.leftStates, "taken for states of an optimizer by "
+                                       "their place alone");
+  text += leftNames(merged.leftValues, merged.leftValues.size() == 1
+                                           ? "which is no tensor"
+                                           : "which are no tensors");
   for (const auto &[what, files] : merged.unread) {
     text += "  not read: ";
     for (const std::string &file : files)
@@ -137,6 +145,8 @@ std::string mergeJson(const std::optional<Merged> &merged,
             {"unread", Json::object()}, {"parts", Json::array()}};
     for (const auto &[key, tensors] : merged->leftBeside)
       json["left_out_beside"][key] = tensors;
+    if (!merged->leftStates.empty())
+      json["left_out_unsure"] = merged->leftStates;
     if (!merged->leftValues.empty())
       json["left_out_values"] = merged->leftValues;
     for (const auto &[what, files] : merged->unread)
