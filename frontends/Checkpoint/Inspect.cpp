@@ -442,6 +442,9 @@ bool isHit(const Part &part, const Damage &damage, Wanted wanted) {
     return false;
   if (wanted == Wanted::Training)
     return true;
+  // Of DeepSpeed all files hold weights, the optimizer's too.
+  if (isZeroName(fs::path(part.path).filename().string()))
+    return true;
   if (!isWeights(part))
     return false;
   if (part.format != PartFormat::TorchDcp || part.tensors.empty())
