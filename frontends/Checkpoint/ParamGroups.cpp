@@ -243,6 +243,9 @@ bool sameHyperparameter(double a, double b) {
           std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b)));
 }
 
+/// Of Muon, whose groups have `momentum`, and those of AdamW beside it none.
+static constexpr const char *adamwEps = "adamw_eps";
+
 std::vector<Replaced> replacedBy(const ParamGroup &saved,
                                  const plan::Optimizer &plan, size_t index) {
   std::vector<Replaced> replaced;
@@ -256,12 +259,20 @@ std::vector<Replaced> replacedBy(const ParamGroup &saved,
     compare("lr", {*rate}, {plan.groups[index].lr});
   if (const auto decay = saved.value("weight_decay"))
     compare("weight_decay", {*decay}, {plan.groups[index].weightDecay});
+  // Muon's plan has both eps: AdamW's under a name of its own.
+  const bool adamw =
+      !plan::valueOf(plan, adamwEps).empty() && !saved.values.count("momentum");
   if (const auto *description = plan::findOptimizer(plan.name))
-    for (const plan::Hyperparameter &each : description->hyperparameters)
-      if (auto found = saved.values.find(each.name);
+    for (const plan::Hyperparameter &each : description->hyperparameters) {
+      const std::string_view name = each.name;
+      if (adamw && name == "eps")
+        continue;
+      if (auto found =
+              saved.values.find(adamw && name == adamwEps ? "eps" : each.name);
           found != saved.values.end())
         compare(each.name, found->second, plan::valueOf(plan, each.name),
                 each.kind == plan::Hyperparameter::Kind::Flag);
+    }
   return replaced;
 }
 

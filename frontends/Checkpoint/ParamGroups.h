@@ -79,7 +79,7 @@ bool checkAdam(const std::vector<ParamGroup> &groups,
 
 bool sameHyperparameter(double a, double b);
 
-/// A hyperparameter that goes on as the plan has it.
+/// A hyperparameter that goes on as the plan has it, by the plan's name of it.
 struct Replaced {
   std::string name, saved, planned;
   auto operator<=>(const Replaced &) const = default;

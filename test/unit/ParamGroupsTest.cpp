@@ -63,6 +63,29 @@ TEST(ParamGroups, RatesAreThoseBeforeASchedule) {
   EXPECT_EQ(odd[1].saved, "[nan,0.999]");
 }
 
+TEST(ParamGroups, MuonAndTheAdamwBesideItHaveAnEpsEach) {
+  plan::Optimizer muon;
+  muon.name = "muon";
+  muon.groups = {{1e-3, 0.1}};
+  ParamGroup matrices;
+  matrices.params = {"w"};
+  matrices.values = {{"lr", {1e-3}},       {"weight_decay", {0.1}},
+                     {"momentum", {0.95}}, {"nesterov", {1}},
+                     {"ns_steps", {5}},    {"eps", {1e-7}}};
+  ParamGroup rest = saved();
+  EXPECT_TRUE(replacedBy(matrices, muon, 0).empty());
+  EXPECT_TRUE(replacedBy(rest, muon, 0).empty());
+  matrices.values["eps"] = {1e-8};
+  rest.values["eps"] = {1e-7};
+  using All = std::vector<Replaced>;
+  EXPECT_EQ(replacedBy(matrices, muon, 0), (All{{"eps", "1e-08", "1e-07"}}));
+  EXPECT_EQ(replacedBy(rest, muon, 0), (All{{"adamw_eps", "1e-07", "1e-08"}}));
+  rest.values["eps"] = {1e-8};
+  rest.values["betas"] = {0.8, 0.999};
+  EXPECT_EQ(replacedBy(rest, muon, 0),
+            (All{{"betas", "[0.8,0.999]", "[0.9,0.999]"}}));
+}
+
 TEST(ParamGroups, UpdatesThatNoPlanHas) {
   EXPECT_EQ(refusal(saved()), "");
   ParamGroup group = saved();
