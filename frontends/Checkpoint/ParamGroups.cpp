@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace accel::checkpoint {
@@ -104,6 +105,13 @@ std::optional<double> ParamGroup::value(const std::string &key) const {
   return found->second[0];
 }
 
+std::set<std::string> ParamGroup::hyperparameters() const {
+  std::set<std::string> all;
+  for (const auto &[name, numbers] : values)
+    all.insert(name);
+  return all;
+}
+
 std::optional<double> ParamGroup::baseRate() const {
   const auto base = value("initial_lr"); // of torch's schedulers
   return base ? base : value("lr");
@@ -183,6 +191,15 @@ readSavedOptimizer(const std::string &path,
   return saved;
 }
 
+/// That torch's, apex' and transformers' former AdamW have of these names.
+static constexpr std::array adamwsOwn = {"amsgrad", "bias_correction",
+                                         "correct_bias"};
+/// Of LAMB and LARS, as timm, apex, DeepSpeed and Lightning Bolts name them:
+/// each parameter's update is scaled by the norm of its weights.
+static constexpr std::array scaledByNorms = {
+    "grad_averaging", "trust_clip", "trust_coeff", "trust_coefficient",
+    "always_adapt",   "max_coeff",  "min_coeff"};
+
 /// False; `what` it has that makes another update.
 static bool refuseUpdate(const std::string &what, const std::string &path,
                          DiagnosticEngine &diagnostics) {
@@ -194,17 +211,25 @@ static bool refuseUpdate(const std::string &what, const std::string &path,
   return false;
 }
 
-bool checkAdam(const std::vector<ParamGroup> &groups,
+bool checkAdam(const std::set<std::string> &hyperparameters,
                const std::set<std::string> &kinds, const std::string &path,
                DiagnosticEngine &diagnostics) {
-  if (kinds != std::set<std::string>{"exp_avg", "exp_avg_sq"})
+  if (kinds != std::set<std::string>{"exp_avg", "exp_avg_sq"} ||
+      std::any_of(adamwsOwn.begin(), adamwsOwn.end(), [&](const char *name) {
+        return hyperparameters.count(name) > 0;
+      }))
     return true;
-  for (const ParamGroup &group : groups)
-    if (!group.values.count("amsgrad") &&
-        !group.values.count("bias_correction") &&
-        !group.values.count("correct_bias"))
-      return refuseUpdate("states of Adam and no 'amsgrad' in its groups (as "
-                          "RAdam)",
+  return refuseUpdate("states of Adam and no 'amsgrad' in its groups (as "
+                      "RAdam)",
+                      path, diagnostics);
+}
+
+bool checkScaled(const std::set<std::string> &hyperparameters,
+                 const std::string &path, DiagnosticEngine &diagnostics) {
+  for (const char *name : scaledByNorms)
+    if (hyperparameters.count(name))
+      return refuseUpdate("'" + std::string(name) +
+                              "' in its groups (as LAMB and LARS)",
                           path, diagnostics);
   return true;
 }
@@ -215,9 +240,16 @@ bool checkUpdates(const std::vector<ParamGroup> &groups,
     return refuseUpdate(what, path, diagnostics);
   };
   for (const ParamGroup &group : groups) {
-    for (const char *flag : {"amsgrad", "maximize"})
+    // The latter two are timm's.
+    for (const char *flag :
+         {"amsgrad", "maximize", "caution", "corrected_weight_decay"})
       if (group.value(flag).value_or(0) != 0)
         return fail(std::string(flag) + " set");
+    // apex' AdamW and transformers' former one.
+    for (const char *flag : {"bias_correction", "correct_bias"})
+      if (group.value(flag).value_or(1) == 0)
+        return fail("no correction of its averages (" + std::string(flag) +
+                    " is false)");
     // torch.optim.Adam; without a decay it is AdamW.
     if (group.value("decoupled_weight_decay").value_or(1) == 0 &&
         group.value("weight_decay").value_or(0) != 0)

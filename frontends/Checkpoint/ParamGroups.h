@@ -34,6 +34,8 @@ struct ParamGroup {
   std::map<std::string, std::vector<double>> values;
   std::map<std::string, std::string> texts; // by name: "adjust_lr_fn"
 
+  /// The names of `values`.
+  std::set<std::string> hyperparameters() const;
   /// The rate before a schedule, where there is one.
   std::optional<double> baseRate() const;
   std::optional<double> value(const std::string &key) const;
@@ -64,18 +66,24 @@ readSavedOptimizer(const std::string &path,
                    const std::vector<std::string> &inside,
                    DiagnosticEngine &diagnostics);
 
-/// Reports an update that no plan has: amsgrad, maximize, Adam's coupled weight
-/// decay, Muon's other rates and coefficients.
+/// Reports an update that no plan has: amsgrad, maximize, timm's caution,
+/// Adam's coupled weight decay or averages that are not corrected, Muon's other
+/// rates and coefficients.
 bool checkUpdates(const std::vector<ParamGroup> &groups,
                   const std::string &path, DiagnosticEngine &diagnostics);
 
 /// Reports states of Adam whose update another optimizer of torch makes: its
 /// Adam and AdamW always save `amsgrad`, RAdam has the same states without it.
-/// `groups` are of a file of torch.save; those of apex (`bias_correction`) and
-/// of transformers' former AdamW (`correct_bias`) have never had it.
-bool checkAdam(const std::vector<ParamGroup> &groups,
+/// Groups of apex (`bias_correction`) and of transformers' former AdamW
+/// (`correct_bias`) have never had it. `hyperparameters`: the names of all.
+bool checkAdam(const std::set<std::string> &hyperparameters,
                const std::set<std::string> &kinds, const std::string &path,
                DiagnosticEngine &diagnostics);
+
+/// Reports names of hyperparameters that LAMB and LARS have, whose states are
+/// those of AdamW and SGD.
+bool checkScaled(const std::set<std::string> &hyperparameters,
+                 const std::string &path, DiagnosticEngine &diagnostics);
 
 bool sameHyperparameter(double a, double b);
 

@@ -138,7 +138,8 @@ private:
     std::set<std::string> kinds;
     for (const auto &[kind, part] : states->kinds)
       kinds.insert(kind);
-    takeOptimizer(kinds, states->groups);
+    if (!takeOptimizer(kinds, states->groups, {}, read.folder))
+      return false;
     for (const ParamGroup &group : states->groups)
       compare(group, [](const std::string &name) { return name; });
     for (const Tensor *step : states->steps)
@@ -160,15 +161,25 @@ private:
     return true;
   }
 
-  /// What the names of hyperparameters in groups say of states.
-  void takeOptimizer(const std::set<std::string> &kinds,
+  /// What the names of hyperparameters say of states: those in `groups`, which
+  /// are whole, and those `beside` them in a .metadata.
+  bool takeOptimizer(const std::set<std::string> &kinds,
                      const std::vector<ParamGroup> &groups,
-                     std::set<std::string> hyperparameters = {}) {
-    for (const ParamGroup &group : groups)
-      for (const auto &[name, numbers] : group.values)
-        hyperparameters.insert(name);
-    if (auto name = optimizerOfGroups(kinds, hyperparameters); !name.empty())
+                     std::set<std::string> beside, const std::string &path) {
+    // A script may save a part of them; those of Adam have its `betas`.
+    if (!checkScaled(beside, path, diagnostics) ||
+        (beside.count("betas") && !checkAdam(beside, kinds, path, diagnostics)))
+      return false;
+    for (const ParamGroup &group : groups) {
+      const std::set<std::string> own = group.hyperparameters();
+      if (!checkScaled(own, path, diagnostics) ||
+          !checkAdam(own, kinds, path, diagnostics))
+        return false;
+      beside.insert(own.begin(), own.end());
+    }
+    if (auto name = optimizerOfGroups(kinds, beside); !name.empty())
       trained.optimizers.insert(std::move(name));
+    return true;
   }
 
   /// Names of hyperparameters in a .metadata that lie beside a state: below
@@ -221,18 +232,20 @@ private:
     if (!checkFactored(kinds, read.folder, diagnostics))
       return false;
     SavedOptimizer saved;
+    std::string path = read.folder;
     if (part.format == PartFormat::TorchSave && !state.pieces.empty()) {
-      const std::string &path = state.pieces.front().file;
+      path = state.pieces.front().file;
       const std::vector<std::string> inside(state.path.begin(),
                                             state.path.end() - 3);
       auto own = readSavedOptimizer(path, inside, diagnostics);
       if (!own || !takeTensors(part, inside, own->groups, diagnostics) ||
-          !checkUpdates(own->groups, path, diagnostics) ||
-          !checkAdam(own->groups, kinds, path, diagnostics))
+          !checkUpdates(own->groups, path, diagnostics))
         return false;
       saved = std::move(*own);
     }
-    takeOptimizer(kinds, saved.groups, hyperparametersBeside(part, state));
+    if (!takeOptimizer(kinds, saved.groups, hyperparametersBeside(part, state),
+                       path))
+      return false;
     std::map<std::string, std::string> names;
     if (numbersParameters(states)) {
       // Groups are compared by shapes of states, which these have too.
@@ -278,7 +291,8 @@ private:
     const std::string path =
         (std::filesystem::path(read.folder) / part.path).string();
     const auto saved = readSavedOptimizer(path, {}, diagnostics);
-    return saved && checkUpdates(saved->groups, path, diagnostics);
+    return saved && checkUpdates(saved->groups, path, diagnostics) &&
+           takeOptimizer({}, saved->groups, {}, path);
   }
 
   /// With the plan's groups that parameters of `group` are in.

@@ -197,6 +197,65 @@ def updates(context):
     check("the plan's eps 1e-08 counts, not the checkpoint's 1e-06" in text, text)
 
 
+def scaled(context):
+    """LAMB and LARS keep what AdamW and SGD keep, and RAdam what AdamW does: names
+    in the groups tell them, of files of torch.save and of a .metadata."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+
+    def lamb(parameters):  # as timm's and apex'
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+        for group in optimizer.param_groups:
+            for name in [n for n in group if n not in ("params", "lr", "betas", "eps",
+                                                       "weight_decay", "param_names")]:
+                del group[name]
+            group.update(bias_correction=True, grad_averaging=True, max_grad_norm=1.0)
+        return optimizer
+
+    def lars(parameters):  # as timm's
+        optimizer = torch.optim.SGD(parameters, lr=1e-3, momentum=0.9)
+        for group in optimizer.param_groups:
+            group.update(trust_coeff=0.001, trust_clip=False)
+        return optimizer
+
+    def finding(name, words):
+        first = convert(context, context.path(name), context.path("no"), "accel-run",
+                        "--samples", "4", "--steps", "2",
+                        expect=4)["diagnostics"][0]
+        check(first["code"] == "not-supported" and words in first["message"], first)
+        check(not os.path.exists(context.path("no")), name)
+
+    for kind, make, words in (
+            ("lamb", lamb, "'grad_averaging'"), ("lars", lars, "'trust_c"),
+            ("radam", lambda p: torch.optim.RAdam(p, lr=1e-3), "no 'amsgrad'"),
+            ("adamw", lambda p: torch.optim.AdamW(p, lr=1e-3), None)):
+        model = torch.nn.Linear(3, 4)
+        optimizer = make(list(model.named_parameters()))
+        # The update does not matter here: states and groups do.
+        keep = ("momentum_buffer",) if kind == "lars" else ("exp_avg", "exp_avg_sq")
+        for parameter in model.parameters():
+            optimizer.state[parameter] = {
+                **({} if kind == "lars" else {"step": torch.tensor(2.0)}),
+                **{k: torch.rand_like(parameter) for k in keep}}
+        os.makedirs(context.path(kind))
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()},
+                   context.path(kind, "pytorch_model.bin"))
+        for name, options in (("-dcp", {}),
+                              ("-joined", {"flatten_optimizer_state_dict": True})):
+            own, states = get_state_dict(model, optimizer,
+                                         options=StateDictOptions(**options))
+            dcp.save({"model": own, "optim": states},
+                     checkpoint_id=context.path(kind + name), no_dist=True)
+        for name in ("", "-dcp", "-joined"):
+            if words:
+                finding(kind + name, words)
+            else:
+                convert(context, context.path(kind + name),
+                        context.path(kind + name + "-out"), "accel-run", "--samples",
+                        "4")
+
+
 def values(context):
     """Rates that are tensors, and flags."""
     import torch
@@ -338,7 +397,8 @@ def muon(context):
 
 
 CASES = [("saved-steps", counts), ("saved-groups", groups),
-         ("saved-updates", updates), ("saved-values", values),
+         ("saved-updates", updates), ("saved-scaled", scaled),
+         ("saved-values", values),
          ("saved-others", others),
          ("saved-names", names), ("saved-param-names", given),
          ("saved-partial", partial), ("saved-stateless", stateless),

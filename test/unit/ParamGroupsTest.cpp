@@ -96,6 +96,39 @@ TEST(ParamGroups, UpdatesThatNoPlanHas) {
   EXPECT_NE(refusal(group).find("weight decay of Adam"), std::string::npos);
   group.values["weight_decay"] = {0}; // then it is AdamW
   EXPECT_EQ(refusal(group), "");
+  for (const char *flag : {"caution", "corrected_weight_decay"}) {
+    group = saved();
+    group.values[flag] = {0};
+    EXPECT_EQ(refusal(group), "");
+    group.values[flag] = {1};
+    EXPECT_NE(refusal(group).find(std::string(flag) + " set"),
+              std::string::npos);
+  }
+  for (const char *flag : {"bias_correction", "correct_bias"}) {
+    group = saved();
+    group.values[flag] = {1};
+    EXPECT_EQ(refusal(group), "");
+    group.values[flag] = {0};
+    EXPECT_NE(refusal(group).find(flag), std::string::npos);
+  }
+}
+
+TEST(ParamGroups, NamesTellLambFromAdamwAndLarsFromSgd) {
+  auto reports = [](std::set<std::string> names) {
+    DiagnosticEngine diagnostics;
+    checkScaled(names, "optimizer.bin", diagnostics);
+    return diagnostics.all().empty() ? "" : diagnostics.all().front().message;
+  };
+  EXPECT_EQ(reports(saved().hyperparameters()), "");
+  // apex' FusedAdam has once had max_grad_norm.
+  EXPECT_EQ(reports({"lr", "bias_correction", "max_grad_norm"}), "");
+  for (const char *name :
+       {"grad_averaging", "trust_clip", "trust_coeff", "trust_coefficient",
+        "always_adapt", "max_coeff", "min_coeff"})
+    EXPECT_EQ(reports({"lr", "bias_correction", name}),
+              "the optimizer has '" + std::string(name) +
+                  "' in its groups (as LAMB and LARS), which is another update "
+                  "than any plan's");
 }
 
 TEST(ParamGroups, NamesOfTheFileCountAndNotItsOrder) {
