@@ -77,13 +77,15 @@ std::optional<Trained> readTrained(const Checkpoint &read,
                                    const plan::Plan *plan, int64_t steps,
                                    DiagnosticEngine &diagnostics);
 
-/// A parameter of a plan by any of its names; null where it is not there, which
-/// isOfModel() excludes.
+/// A parameter of a plan by any of its names, that of the states where the
+/// checkpoint has several; null where it is not there, which isOfModel()
+/// excludes.
 const TrainedParameter *findTrained(const Trained &trained,
                                     const plan::Parameter &parameter);
 /// Whether the checkpoint has each parameter of the plan, and nothing that the
-/// plan has not, in the plan's shapes; reports what is not so for what is
-/// written to `output`: parameters that the plan lacks would be lost.
+/// plan has not, in the plan's shapes: one parameter where the plan ties names
+/// of several, and no states of those that it freezes. Reports what is not so
+/// for what is written to `output`, where it would be lost.
 bool isOfModel(const Trained &trained, const plan::Plan &plan,
                const std::string &output, DiagnosticEngine &diagnostics);
 

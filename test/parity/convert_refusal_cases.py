@@ -220,6 +220,36 @@ def other_plans(context):
     convert(context, source, context.path("own"), "deepspeed", "--plan", plan)
 
 
+def other_ties(context):
+    """A plan that ties what was trained apart, or freezes what was trained, would
+    lose states."""
+    _, source = ran(context, "run")
+    merged = context.path("weights")
+    harness.run([context.binary("accel-opt"), "checkpoint", "merge", source, "-o",
+                 merged])
+    for name, words, tied, change in (
+            ("tied", ("ties 'lm_head.weight' to 'model.embed_tokens.weight'",
+                      "states of the optimizer of each"), True, {}),
+            ("frozen", ("freezes 'model.embed_tokens.weight'",), False,
+             {"trainable": "norm|layers.1"})):
+        folder = context.path(name)
+        for kind, ranks in (("single", 1), ("fsdp", 2)):
+            job = jobs.make_job(
+                folder, {**jobs.MODELS["gqa"], "tie_word_embeddings": tied},
+                kind=kind, ranks=ranks, steps=STEPS)
+            jobs.write_job(folder, {**job, **change})
+            other = os.path.join(folder, f"{kind}.json")
+            harness.plan(context, os.path.join(folder, "job.yaml"), other)
+            for to in (*NUMBERED, ("accelerate",), ("dcp",), ("accel-run",)):
+                refuses(context, source, (*to, "--plan", other),
+                        "conflicting-arguments", *words)
+        if tied:
+            refuses(context, merged, ("dcp", "--plan", other),
+                    "conflicting-arguments", "other values in each")
+        else:  # which holds no states
+            convert(context, merged, context.path("own"), "dcp", "--plan", other)
+
+
 def buffers(context):
     """Buffers that are saved lie among the weights of other trainers; each target
     has them, and DeepSpeed names them."""
@@ -312,6 +342,7 @@ CASES = [
     ("convert-fp16", half),
     ("convert-skipped-steps", skipped),
     ("convert-refuses-other-plans", other_plans),
+    ("convert-refuses-other-ties", other_ties),
     ("convert-buffers", buffers),
     ("convert-ranks-to-trainer", gathered),
     ("convert-adapter-to-trainer", adapter_to_trainer),
