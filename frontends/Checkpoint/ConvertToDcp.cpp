@@ -165,13 +165,16 @@ private:
     return false;
   }
 
-  /// Accelerate steps a schedule as often as there are processes.
+  /// Accelerate steps a schedule as often as there are processes. Groups are
+  /// loaded by the names of their parameters, rates of a schedule by place, and
+  /// a script has its groups in any order.
   bool writeSchedule(const std::string &folder) {
-    return writeValues(
-        (fs::path(folder) / "scheduler.bin").string(), [&](PickleWriter &out) {
-          const int64_t steps = trained.optimizerSteps();
-          scheduleState(out, *plan, steps, steps * plan->ranks());
-        });
+    return writeValues((fs::path(folder) / "scheduler.bin").string(),
+                       [&](PickleWriter &out) {
+                         const int64_t steps = trained.optimizerSteps();
+                         scheduleState(out, *plan, steps, steps * plan->ranks(),
+                                       /*rated=*/false);
+                       });
   }
 
   bool writeScale(const std::string &folder) {

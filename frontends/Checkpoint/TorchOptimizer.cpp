@@ -110,7 +110,7 @@ void paramGroups(PickleWriter &out, const plan::Plan &plan,
 }
 
 void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
-                   int64_t stepped) {
+                   int64_t stepped, bool rated) {
   auto rates = [&](const char *key, const std::vector<double> &is) {
     out.text(key);
     out.emptyList();
@@ -119,15 +119,17 @@ void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
       out.real(rate);
     out.appends();
   };
-  std::vector<double> base;
-  for (const plan::OptimizerGroup &group : plan.job.optimizer.groups)
-    base.push_back(group.lr);
   out.text("last_epoch");
   out.integer(stepped);
   out.text("_step_count");
   out.integer(stepped + 1);
-  rates("base_lrs", base);
-  rates("_last_lr", plan::learningRates(plan.job, steps));
+  if (rated) {
+    std::vector<double> base;
+    for (const plan::OptimizerGroup &group : plan.job.optimizer.groups)
+      base.push_back(group.lr);
+    rates("base_lrs", base);
+    rates("_last_lr", plan::learningRates(plan.job, steps));
+  }
   out.text("lr_lambdas");
   out.emptyList();
   out.mark();

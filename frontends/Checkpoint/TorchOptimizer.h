@@ -45,9 +45,11 @@ void paramGroups(PickleWriter &out, const plan::Plan &plan,
 
 /// Writes keys and values of LambdaLR's state, which all schedules of
 /// transformers are, after `steps` steps of the optimizer; `stepped` is how
-/// often the schedule was called.
+/// often the schedule was called. Rates are those of groups in the plan's
+/// order; without `rated` they are left out, and a script's schedule keeps its
+/// own.
 void scheduleState(PickleWriter &out, const plan::Plan &plan, int64_t steps,
-                   int64_t stepped);
+                   int64_t stepped, bool rated = true);
 
 /// The same of GradScaler's; `scale` is the plan's first where there is none.
 void scaleState(PickleWriter &out, const plan::Plan &plan,

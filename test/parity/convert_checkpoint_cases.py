@@ -326,10 +326,11 @@ def flat(tensors, prefix=""):
 
 def to_accelerate(context):
     """accel-run's checkpoint, resumed by Accelerate's load_state under FSDP2,
-    with the schedule where it was."""
+    with the schedule where it was. The script has the group that no regex names
+    last, the plan first: each keeps its own rate."""
     jobs.make_job(context.path(), jobs.MODELS["tied"], ranks=2, steps=STEPS,
                   checkpoint_every=HALF, lr=5e-3, schedule={"decay": "cosine"},
-                  groups=[{"match": "norm", "weight_decay": 0.0}])
+                  groups=[{"match": "norm", "weight_decay": 0.0, "lr": 2e-2}])
     harness.plan(context, context.path("job.yaml"), context.path("plan.json"))
     want = harness.execute(context, context.path("plan.json"), 2,
                            context.path("run.jsonl"))
