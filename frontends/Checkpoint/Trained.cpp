@@ -39,6 +39,7 @@ public:
     if (!good || !countSteps() || !takeScale())
       return std::nullopt;
     separateBuffers();
+    nameTied();
     leaveBehind();
     return std::move(trained);
   }
@@ -99,6 +100,21 @@ private:
       }
     for (const Tensor &tensor : part.tensors)
       trained.buffers.push_back(&tensor);
+  }
+
+  /// A model that saves a tied parameter by each of its names may have states
+  /// of another than the plan's, which its groups list.
+  void nameTied() {
+    if (!plan)
+      return;
+    for (const plan::Parameter &parameter : plan->parameters) {
+      auto own = trained.parameters.find(parameter.fqn);
+      for (const std::string &alias : parameter.aliases)
+        if (auto other = trained.parameters.find(alias);
+            other != trained.parameters.end() &&
+            own != trained.parameters.end() && own->second.states.empty())
+          own->second.states.swap(other->second.states);
+    }
   }
 
   /// With the keys "state", parameter, kind; others are of groups.
@@ -324,12 +340,16 @@ private:
     auto found = trained.parameters.find(name);
     if (!plan || found != trained.parameters.end())
       return found;
-    for (const plan::Parameter &parameter : plan->parameters)
-      if (parameter.fqn == name)
-        for (const std::string &alias : parameter.aliases)
-          if (auto other = trained.parameters.find(alias);
-              other != trained.parameters.end())
-            return other;
+    for (const plan::Parameter &parameter : plan->parameters) {
+      std::vector<std::string> names = parameter.aliases;
+      names.push_back(parameter.fqn);
+      if (std::find(names.begin(), names.end(), name) == names.end())
+        continue;
+      for (const std::string &each : names)
+        if (auto other = trained.parameters.find(each);
+            other != trained.parameters.end())
+          return other;
+    }
     return found;
   }
 

@@ -5,7 +5,7 @@ import os
 
 import harness
 import jobs
-from convert_checkpoint_cases import convert, shards
+from convert_checkpoint_cases import convert, loaded_dcp, shards
 from harness import check
 
 STEPS = 4
@@ -17,9 +17,9 @@ class Saved:
     """A model and a plan; folders as Accelerate saves them of one process, with
     an optimizer that has done STEPS steps."""
 
-    def __init__(self, context, **options):
+    def __init__(self, context, model=MODEL, **options):
         self.context = context
-        jobs.make_job(context.path(), MODEL, kind="single", ranks=1, steps=2 * STEPS,
+        jobs.make_job(context.path(), model, kind="single", ranks=1, steps=2 * STEPS,
                       **options)
         self.plan = context.path("plan.json")
         harness.plan(context, context.path("job.yaml"), self.plan)
@@ -341,6 +341,39 @@ def given(context):
         check(answer["replaced"] == [], answer)
 
 
+def tied(context):
+    """States of a tied weight by its other name are the weight's, whether the
+    model saved it once or by each of its names."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    saved = Saved(context, model=jobs.MODELS["tied"])
+    own, other = "model.embed_tokens.weight", "lm_head.weight"
+
+    def make(model):
+        return torch.optim.AdamW(
+            [(other if n == own else n, p) for n, p in model.named_parameters()],
+            lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
+
+    saved.save("once", make)
+    saved.convert("once")
+    want = next(s["exp_avg"] for p, s in saved.optimizer.state.items()
+                if saved.names[id(p)] == own)
+    check(torch.equal(shards(context.path("once-out"))["exp_avg"][own], want), "once")
+    weights = shards(context.path("once-out"))["param"]
+    states = {(other if saved.names[id(p)] == own else saved.names[id(p)]): s
+              for p, s in saved.optimizer.state.items()}
+    dcp.save({"model": {**weights, other: weights[own]}, "optim": {"state": states}},
+             checkpoint_id=context.path("twice"), no_dist=True)
+    for to in ("dcp", "trainer", "deepspeed"):
+        answer = convert(context, context.path("twice"), context.path(to), to,
+                         "--plan", saved.plan)["converted"]
+        check(answer["states"] == 2 * len(states), f"{to}: {answer}")
+    found = loaded_dcp(context.path("dcp"))["optim"]
+    check(sorted(n for g in found["param_groups"] for n in g["params"])
+          == sorted(found["state"]), "groups and states have other names")
+    check(torch.equal(found["state"][own]["exp_avg"], want), "twice")
+
+
 def partial(context):
     """A parameter without the states that accel-run reads of it is named."""
     saved = Saved(context)
@@ -401,5 +434,6 @@ CASES = [("saved-steps", counts), ("saved-groups", groups),
          ("saved-values", values),
          ("saved-others", others),
          ("saved-names", names), ("saved-param-names", given),
-         ("saved-partial", partial), ("saved-stateless", stateless),
+         ("saved-tied-names", tied), ("saved-partial", partial),
+         ("saved-stateless", stateless),
          ("saved-muon", muon)]
