@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Agreement.h"
 
+#include "runtime/collectives/RunningTime.h"
 #include "runtime/collectives/Watchdog.h"
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,6 @@ namespace accel::run {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr auto reminder = std::chrono::seconds(30);
 constexpr int named = 3; // differences and ranks that a message names
 
@@ -26,22 +26,21 @@ constexpr int named = 3; // differences and ranks that a message names
 void await(const std::function<bool()> &done,
            const std::function<std::string()> &who, int rank,
            std::chrono::seconds patience) {
-  const Clock::time_point begin = Clock::now();
-  Clock::time_point said = begin;
+  RunningTime waiting;
+  RunningTime::Clock::duration said{};
   auto pause = std::chrono::milliseconds(1);
   while (!done()) {
-    const auto now = Clock::now();
-    if (now - begin > patience)
+    const auto waited = waiting.look();
+    if (waited > patience)
       throw AgreementError(who() + " did not come within " +
                            std::to_string(patience.count()) + " s");
-    if (now - said > reminder) {
-      said = now;
+    if (waited - said > reminder) {
+      said = waited;
       std::fprintf(
           stderr, "accel-run: rank %d waits for %s (%lld of %lld s)\n", rank,
           who().c_str(),
           static_cast<long long>(
-              std::chrono::duration_cast<std::chrono::seconds>(now - begin)
-                  .count()),
+              std::chrono::duration_cast<std::chrono::seconds>(waited).count()),
           static_cast<long long>(patience.count()));
     }
     std::this_thread::sleep_for(pause);

@@ -60,17 +60,16 @@ Progress &Progress::get() {
 }
 
 Place Progress::place() {
-  using Clock = std::chrono::steady_clock;
   Place result;
   result.count = count.load();
   result.waits = waits.load();
   const int64_t now = result.count + ticks.load();
   if (now != seen) {
     seen = now;
-    moved = Clock::now();
+    still.restart();
   }
   result.stillSeconds =
-      std::chrono::duration<double>(Clock::now() - moved).count();
+      std::chrono::duration<double>(still.look()).count();
   const int64_t number = step.load();
   if (number >= 0)
     result.text = "step " + std::to_string(number) + ", ";

@@ -12,6 +12,8 @@
 #ifndef ACCEL_RUNTIME_COLLECTIVES_PROGRESS_H
 #define ACCEL_RUNTIME_COLLECTIVES_PROGRESS_H
 
+#include "runtime/collectives/RunningTime.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -25,7 +27,7 @@ namespace accel::run {
 struct Place {
   int64_t count = 0;       // places that it has come to
   bool waits = false;      // for other ranks
-  double stillSeconds = 0; // since it has last done anything
+  double stillSeconds = 0; // of running, since it has last done anything
   std::string text;        // "step 12, train/57 reduce_scatter layers.4"
 
   std::string encode() const;
@@ -67,7 +69,7 @@ private:
   std::atomic<bool> waits{false};
   // The watching thread's.
   int64_t seen = -1;
-  std::chrono::steady_clock::time_point moved;
+  RunningTime still; // since it has moved
 };
 
 } // namespace accel::run

@@ -9,6 +9,7 @@
 
 #include "runtime/collectives/Backend.h"
 #include "runtime/collectives/Progress.h"
+#include "runtime/collectives/RunningTime.h"
 #include "runtime/collectives/StopSignal.h"
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -21,7 +22,6 @@
 namespace accel::run {
 
 namespace {
-using Clock = std::chrono::steady_clock;
 constexpr auto poll = std::chrono::milliseconds(500);
 /// A launcher that has seen a rank go asks the others to end: the one that has
 /// gone is not given the time of one that may only be slow. Gloo can leave a
@@ -74,19 +74,18 @@ void Watchdog::end(const std::string &message) {
 
 void Watchdog::guard() {
   uint64_t last = 0;
-  auto quiet = poll.zero();
+  RunningTime quiet;
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex);
       if (wake.wait_for(lock, poll, [this] { return stoppingGuard; }))
         return;
     }
-    // Polls are counted, not seconds: a process that was stopped itself gives
-    // the store as long as another one does.
     const uint64_t now = answers.load(std::memory_order_relaxed);
-    quiet = now == last ? quiet + poll : poll.zero();
+    if (now != last)
+      quiet.restart();
     last = now;
-    if (quiet > silence)
+    if (quiet.look() > silence)
       end(std::string(environment.storeIsServed
                           ? "the launcher's store"
                           : rankName(0) + " (it serves the store)") +
@@ -123,7 +122,7 @@ void Watchdog::watch() {
   const std::string own = beatKey(environment.rank);
   const std::string theirs = beatKey(next);
   std::string last;
-  Clock::time_point seen = Clock::now();
+  RunningTime silent;
   for (;;) {
     {
       std::unique_lock<std::mutex> lock(mutex);
@@ -153,11 +152,11 @@ void Watchdog::watch() {
       // A rank that has not come yet is waited for elsewhere (Agreement.h).
       if (beat != last || beat.empty()) {
         last = beat;
-        seen = Clock::now();
+        silent.restart();
       } else if (const auto limit =
                      stopAsked() ? std::min(silence, silenceWhileStopping)
                                  : silence;
-                 Clock::now() - seen > limit) {
+                 silent.look() > limit) {
         text = rankName(next) + ": gave no sign of life for " +
                std::to_string(limit.count()) + " s";
         setKey(*store, failedKey, text);
@@ -196,9 +195,8 @@ void Watchdog::report(const std::string &reason) {
 void Watchdog::findCulprit() {
   // The thread ends the process as soon as it knows. A launcher that has seen
   // the rank go, as torchrun does, asks the others to end: it names the rank.
-  const Clock::time_point until =
-      Clock::now() + silence + std::chrono::seconds(4);
-  while (Clock::now() < until && !stopAsked())
+  RunningTime waited;
+  while (waited.look() < silence + std::chrono::seconds(4) && !stopAsked())
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 
@@ -213,10 +211,10 @@ void Watchdog::finish() {
   setKey(*store, "finished/" + std::to_string(environment.rank), "");
   if (environment.rank != 0 || environment.storeIsServed)
     return;
-  const Clock::time_point begin = Clock::now();
+  RunningTime waited;
   while (addToKey(*store, "finished", 0) < environment.worldSize) {
     heard();
-    if (Clock::now() - begin > silence)
+    if (waited.look() > silence)
       for (int rank = 0; rank < environment.worldSize; ++rank)
         if (std::string text;
             !getKey(*store, "finished/" + std::to_string(rank), text))

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Progress.h"
+#include "runtime/collectives/RunningTime.h"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +71,19 @@ TEST(Progress, OfThisProcess) {
   own.enter("train/2 call f");
   EXPECT_EQ(own.place().count, before.count + 1);
   EXPECT_LT(own.place().stillSeconds, 1);
+}
+
+TEST(RunningTime, WhatAProcessWasStoppedForCountsAsASecond) {
+  using namespace std::chrono_literals;
+  const RunningTime::Clock::time_point begin{};
+  RunningTime waited;
+  waited.restart(begin);
+  EXPECT_EQ(waited.look(begin + 500ms), 500ms);
+  EXPECT_EQ(waited.look(begin + 1000ms), 1000ms);
+  EXPECT_EQ(waited.look(begin + 8h), 2000ms);
+  EXPECT_EQ(waited.look(begin + 8h + 500ms), 2500ms);
+  waited.restart(begin + 9h);
+  EXPECT_EQ(waited.look(begin + 9h + 500ms), 500ms);
 }
 
 } // namespace
