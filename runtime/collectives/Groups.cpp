@@ -16,6 +16,29 @@
 
 namespace accel::run {
 
+namespace {
+/// Of CUDA jobs: which collectives there are, and by which library.
+constexpr const char *selfGroups = "ACCEL_RUN_SELF_GROUPS";
+constexpr const char *oneCommunicator = "ACCEL_RUN_ONE_COMMUNICATOR";
+constexpr const char *hostCollectives = "ACCEL_RUN_HOST_COLLECTIVES";
+constexpr const char *withoutGloo = "ACCEL_RUN_WITHOUT_GLOO";
+
+bool isSet(const char *variable) {
+  const char *text = std::getenv(variable);
+  return text && std::string(text) == "1";
+}
+} // namespace
+
+std::vector<std::string> collectiveVariables(const plan::Plan &plan) {
+  std::vector<std::string> set;
+  if (plan.device == "cuda")
+    for (const char *variable :
+         {selfGroups, oneCommunicator, hostCollectives, withoutGloo})
+      if (isSet(variable))
+        set.push_back(variable);
+  return set;
+}
+
 Mesh::Mesh(const plan::Plan &plan, int rank)
     : plan(plan), ownRank(rank), coordinates(plan.axes.size()) {
   int64_t rest = rank;
@@ -55,11 +78,6 @@ std::string Mesh::groupName(const std::vector<std::string> &axes) const {
   return name;
 }
 
-static bool isSet(const char *variable) {
-  const char *text = std::getenv(variable);
-  return text && std::string(text) == "1";
-}
-
 bool Mesh::speaksForStage() const {
   std::vector<std::string> others;
   for (const plan::Axis &axis : plan.axes)
@@ -82,15 +100,15 @@ Groups::~Groups() = default;
 /// runs them one after the other whatever streams they are on.
 static std::string communicatorOf(const plan::Plan &plan,
                                   const std::string &purpose) {
-  const bool isGather = purpose == "gather" && plan.device == "cuda" &&
-                        isSet("ACCEL_RUN_ONE_COMMUNICATOR");
+  const bool isGather =
+      purpose == "gather" && plan.device == "cuda" && isSet(oneCommunicator);
   return isGather ? "reduce" : purpose;
 }
 
 Communicator *Groups::over(const std::vector<std::string> &axes,
                            const std::string &use) {
   if (plan.groupSize(axes) == 1 &&
-      !(plan.device == "cuda" && isSet("ACCEL_RUN_SELF_GROUPS")))
+      !(plan.device == "cuda" && isSet(selfGroups)))
     return nullptr;
   const std::string name = place.groupName(axes);
   const std::string purpose = communicatorOf(plan, use);
@@ -120,10 +138,9 @@ Communicator *Groups::among(const std::vector<int64_t> &stages,
 Communicator *Groups::connected(const std::string &name,
                                 const std::string &purpose,
                                 std::vector<int> members) {
-  const BackendKind kind = plan.device != "cuda" ? BackendKind::Gloo
-                           : isSet("ACCEL_RUN_HOST_COLLECTIVES")
-                               ? BackendKind::Staged
-                               : BackendKind::Nccl;
+  const BackendKind kind = plan.device != "cuda"    ? BackendKind::Gloo
+                           : isSet(hostCollectives) ? BackendKind::Staged
+                                                    : BackendKind::Nccl;
   if (!rendezvous && !alone)
     alone = c10::make_intrusive<c10d::HashStore>();
   const auto own = std::find(members.begin(), members.end(), rank());
@@ -141,8 +158,8 @@ Communicator *Groups::world() {
     GroupDescription all{"world", rank(), std::vector<int>(size())};
     std::iota(all.members.begin(), all.members.end(), 0);
     // Numbers of the host; by NCCL they wait for what the device was given.
-    const bool byDevice = plan.device == "cuda" &&
-                          (!hasGloo() || isSet("ACCEL_RUN_WITHOUT_GLOO"));
+    const bool byDevice =
+        plan.device == "cuda" && (!hasGloo() || isSet(withoutGloo));
     everyone = connect(byDevice ? BackendKind::Lifted : BackendKind::Gloo,
                        rendezvous->store(), all, localOnly);
   }

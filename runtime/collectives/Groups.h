@@ -19,6 +19,10 @@
 
 namespace accel::run {
 
+/// Variables of the environment, set to 1, by which a rank's collectives are
+/// others than those of the plan alone: ranks must be given the same.
+std::vector<std::string> collectiveVariables(const plan::Plan &plan);
+
 /// Where a rank stands in the mesh.
 class Mesh {
 public:

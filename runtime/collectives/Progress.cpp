@@ -5,6 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/collectives/Progress.h"
 
+#include "runtime/collectives/RankNames.h"
+
+#include <algorithm>
 #include <cstdio>
 
 namespace accel::run {
@@ -34,24 +37,57 @@ int missingRank(const std::vector<std::optional<Place>> &places,
   const double least = static_cast<double>(limit.count());
   int missing = -1;
   bool waited = false;
-  auto behind = [](const Place &a, const Place &b) {
-    return a.count != b.count ? a.count < b.count : !a.waits && b.waits;
-  };
   for (size_t rank = 0; rank < places.size(); ++rank) {
     if (!places[rank])
       continue;
     const Place &place = *places[rank];
-    waited |= place.waits && place.stillSeconds >= least;
-    if (missing < 0 || behind(place, *places[missing]))
+    if (place.waits)
+      waited |= place.stillSeconds >= least;
+    else if (missing < 0 || place.count < places[missing]->count)
       missing = static_cast<int>(rank);
   }
-  if (missing < 0 || !waited)
-    return -1;
-  const Place &last = *places[missing];
-  bool others = false;
-  for (const auto &place : places)
-    others |= place && behind(last, *place);
-  return others && last.stillSeconds >= least ? missing : -1;
+  return waited && missing >= 0 && places[missing]->stillSeconds >= least
+             ? missing
+             : -1;
+}
+
+std::string crossedWaits(const std::vector<std::optional<Place>> &places,
+                         std::chrono::seconds limit) {
+  std::vector<std::pair<int, int64_t>> stands; // the first rank, and how many
+  bool differ = false;
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const std::optional<Place> &place = places[rank];
+    if (!place || !place->waits ||
+        place->stillSeconds < static_cast<double>(limit.count()))
+      return "";
+    differ |= place->count != places[0]->count;
+    const auto same =
+        std::find_if(stands.begin(), stands.end(), [&](const auto &stand) {
+          return places[stand.first]->text == place->text;
+        });
+    if (same == stands.end())
+      stands.emplace_back(static_cast<int>(rank), 1);
+    else
+      ++same->second;
+  }
+  if (!differ)
+    return "";
+  std::stable_sort(stands.begin(), stands.end(),
+                   [&](const auto &a, const auto &b) {
+                     return places[a.first]->count < places[b.first]->count;
+                   });
+  std::string text = "all ranks wait, and none has gone on for " +
+                     std::to_string(limit.count()) + " s: ";
+  constexpr size_t most = 4;
+  for (size_t i = 0; i < std::min(stands.size(), most); ++i) {
+    const auto &[first, count] = stands[i];
+    text += (i ? "; " : "") + rankName(first) +
+            (count > 1 ? " and " + std::to_string(count - 1) + " more" : "") +
+            " at " + places[first]->text;
+  }
+  if (stands.size() > most)
+    text += "; and others elsewhere";
+  return text;
 }
 
 Progress &Progress::get() {
@@ -68,8 +104,7 @@ Place Progress::place() {
     seen = now;
     still.restart();
   }
-  result.stillSeconds =
-      std::chrono::duration<double>(still.look()).count();
+  result.stillSeconds = std::chrono::duration<double>(still.look()).count();
   const int64_t number = step.load();
   if (number >= 0)
     result.text = "step " + std::to_string(number) + ", ";

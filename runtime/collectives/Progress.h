@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Each rank tells the others through the store where it is. Where a collective
-// does not end, the rank that has not come to it is the one that has made fewer
-// steps, or that stands at the same step and does not wait itself.
+// does not end, the rank that has not come to it is one that does not wait
+// itself; of several, that which has made fewer steps.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_RUNTIME_COLLECTIVES_PROGRESS_H
@@ -35,11 +35,18 @@ struct Place {
   static std::optional<Place> decode(const std::string &text);
 };
 
-/// The rank, of those in `places`, that the others wait for: one that has done
-/// nothing for `limit` while another one waits for as long. -1: all move, or
-/// all wait.
+/// The rank, of those in `places`, that the others wait for: one that does not
+/// wait itself and has done nothing for `limit`, while another one waits for as
+/// long. -1: all move, or all wait.
 int missingRank(const std::vector<std::optional<Place>> &places,
                 std::chrono::seconds limit);
+
+/// Where all ranks stand, for a person, if each has waited for `limit` and they
+/// have not come equally far: they wait in different collectives, or one does
+/// not see that it need not wait any more, and none can be blamed. Those that
+/// have done least come first. Else nothing.
+std::string crossedWaits(const std::vector<std::optional<Place>> &places,
+                         std::chrono::seconds limit);
 
 /// Of this process. Entering a place costs two stores to memory.
 class Progress {

@@ -108,7 +108,7 @@ std::string Watchdog::findHung(c10d::Store &store, const Place &own) {
   places[environment.rank] = own;
   const int missing = missingRank(places, limit);
   if (missing < 0)
-    return "";
+    return crossedWaits(places, limit);
   return rankName(missing) + ": has done nothing for " +
          std::to_string(static_cast<int>(places[missing]->stillSeconds)) +
          " s at " + places[missing]->text + "; " + rankName(environment.rank) +

@@ -51,7 +51,7 @@ private:
   void guard();
   void watch();
   /// Tells the others where this rank is. What to say of the rank that this one
-  /// has waited for too long, or nothing.
+  /// has waited for too long, or of all where all wait; or nothing.
   std::string findHung(c10d::Store &store, const Place &own);
   [[noreturn]] void end(const std::string &message);
 

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/execute/DiskStates.h"
 
-#include "runtime/collectives/Progress.h"
 #include "runtime/execute/FunctionRunner.h"
 
 namespace accel::run {
@@ -49,7 +48,6 @@ char *DiskStates::memoryOf(Slot &slot) const {
 void DiskStates::wait(TransferQueue::Ticket &ticket) {
   if (!ticket)
     return;
-  Progress::Waiting waiting;
   queue->wait(ticket);
 }
 

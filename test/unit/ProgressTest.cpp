@@ -55,6 +55,29 @@ TEST(Progress, AllWaitAtOnePlace) {
   EXPECT_EQ(missingRank({std::nullopt, std::nullopt}, limit), -1);
 }
 
+TEST(Progress, ARankThatWaitsIsNotTheOneThatIsMissing) {
+  // Two that wait in different collectives, as with other options.
+  EXPECT_EQ(missingRank({at(7, true, 12), at(5, true, 12)}, limit), -1);
+  // Stages do other numbers of things: the one that hangs has done more.
+  EXPECT_EQ(missingRank({at(5, true, 12), at(7, false, 12)}, limit), 1);
+}
+
+TEST(Progress, WhereAllStandThatWait) {
+  const auto elsewhere = [](int64_t count, double still) {
+    return std::optional(Place{count, true, still, "there"});
+  };
+  EXPECT_EQ(
+      crossedWaits({at(7, true, 12), elsewhere(5, 12), at(7, true, 12)}, limit),
+      "all ranks wait, and none has gone on for 10 s: rank 1 at there; rank 0 "
+      "and 1 more at here");
+  // One place: the collective itself is slow, or has lost a message.
+  EXPECT_EQ(crossedWaits({at(7, true, 30), at(7, true, 30)}, limit), "");
+  // One that computes, has just come, or is not known may be waited for.
+  EXPECT_EQ(crossedWaits({elsewhere(5, 12), at(7, false, 12)}, limit), "");
+  EXPECT_EQ(crossedWaits({elsewhere(5, 12), at(7, true, 2)}, limit), "");
+  EXPECT_EQ(crossedWaits({elsewhere(5, 12), std::nullopt}, limit), "");
+}
+
 TEST(Progress, OfThisProcess) {
   Progress &own = Progress::get();
   own.setStep(3);

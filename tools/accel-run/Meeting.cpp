@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Meeting.h"
 
+#include "runtime/collectives/Groups.h"
 #include "runtime/data/SampleOrder.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Sha256.h"
+#include "tools/accel-run/Profile.h"
 
 #include <nlohmann/json.hpp>
 #include <torch/version.h>
@@ -50,24 +52,11 @@ std::string toText(const Start &start, const FolderLock &lock) {
 } // namespace
 
 Facts factsOf(const Input &input, const Options &options) {
-  Facts facts;
+  Facts facts = sharedOptions(options, profilesTogether(input.plan));
   facts["accel-run"] = ACCEL_VERSION;
   facts["torch"] = TORCH_VERSION;
-  if (options.steps)
-    facts["--steps"] = std::to_string(*options.steps);
-  if (!options.resume.empty())
-    facts["--resume"] = options.resume;
-  if (!options.out.empty())
-    facts["--out"] = options.out;
-  if (options.onNan)
-    facts["--on-nan"] = toString(*options.onNan);
-  if (options.debugNan)
-    facts["--debug-nan"] = "given";
-  if (options.deterministic)
-    facts["--deterministic"] = "given";
-  if (options.calibrates())
-    facts["--calibrate or --fit"] = "given";
-  facts["--max-shard-size"] = std::to_string(options.shardLimitBytes);
+  for (const std::string &variable : collectiveVariables(input.plan))
+    facts[variable] = "1";
   const auto json = nlohmann::json::parse(plan::toJson(input.plan));
   for (const auto &[section, value] : json.items()) {
     if (section == "job")

@@ -12,9 +12,9 @@
 
 namespace accel::run {
 
-/// What the command line and the plan say, as far as the result depends on it:
-/// the job key by key, the plan's other sections by their hashes, the files of
-/// its data by their sizes.
+/// What the command line, the environment and the plan say, as far as the
+/// result or the collectives depend on it: the job key by key, the plan's other
+/// sections by their hashes, the files of its data by their sizes.
 Facts factsOf(const Input &input, const Options &options);
 
 /// Where training starts, decided and recorded in the job's folder, which is

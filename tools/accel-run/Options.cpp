@@ -36,6 +36,35 @@ const char *toString(OnNan onNan) {
   return onNan == OnNan::Skip ? "skip" : "stop";
 }
 
+std::map<std::string, std::string> sharedOptions(const Options &options,
+                                                 bool profilesTogether) {
+  // All of them, so that a new one cannot be left out: the plan is compared by
+  // what is in it, --nproc has no ranks beside it that were started otherwise.
+  [[maybe_unused]] const auto &[plan, nproc, steps, resume, onNan, log, profile,
+                                summary, out, calibrate, fit, shardLimitBytes,
+                                bind, diskIo, debugNan, deterministic] =
+      options;
+  std::map<std::string, std::string> shared;
+  if (steps)
+    shared["--steps"] = std::to_string(*steps);
+  if (!resume.empty())
+    shared["--resume"] = resume;
+  if (!out.empty())
+    shared["--out"] = out;
+  if (onNan)
+    shared["--on-nan"] = toString(*onNan);
+  if (debugNan)
+    shared["--debug-nan"] = "given";
+  if (deterministic)
+    shared["--deterministic"] = "given";
+  if (options.calibrates())
+    shared["--calibrate or --fit"] = "given";
+  if (!profile.empty() && profilesTogether)
+    shared["--profile"] = "given";
+  shared["--max-shard-size"] = std::to_string(shardLimitBytes);
+  return shared;
+}
+
 bool parseOptions(const std::vector<std::string> &words, Options &options,
                   int &exitCode) {
   bool version = false;

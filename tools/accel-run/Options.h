@@ -10,6 +10,7 @@
 #include "tools/options/ExitCode.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,13 @@ struct Options {
   /// Kernels whose results do not vary, whatever the plan says.
   bool deterministic = false;
 };
+
+/// Options that each rank must be given alike, and their values: they change
+/// which collectives a rank issues, what it computes or what is written. All
+/// others are each rank's own, or rank 0's alone. `profilesTogether`: all ranks
+/// take part in a profile of this plan.
+std::map<std::string, std::string> sharedOptions(const Options &options,
+                                                 bool profilesTogether);
 
 /// Reads argv[1...]. False where help or the version was printed (`exitCode`
 /// 0), or the command line is wrong, which was printed (64).

@@ -37,6 +37,12 @@ std::vector<ProgramRun> runsOf(const plan::Plan &plan, int stage);
 std::string toTrace(const plan::Plan &plan,
                     const std::vector<InstructionTimes> &stages);
 
+/// Whether all ranks take part in a profile: their seconds begin together
+/// where there are stages, or where the host updates beside its device.
+inline bool profilesTogether(const plan::Plan &plan) {
+  return !plan.stages.empty() || plan.offload.states;
+}
+
 /// The times of one rank of each stage of a pipeline, that whose place along
 /// all other axes is 0. All ranks must call it, each with its own.
 std::vector<InstructionTimes> ofStages(Groups &groups, const plan::Plan &plan,

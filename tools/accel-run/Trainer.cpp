@@ -169,8 +169,7 @@ void Trainer::queueStep(int64_t step) {
   const bool profiled =
       !options.profile.empty() && profile.empty() &&
       (step - firstStep == profiledStep || step + 1 == lastStep);
-  if (profiled && (!input.plan.stages.empty() || input.plan.offload.states)) {
-    // Stages, and the host beside its device, count their seconds from here.
+  if (profiled && profilesTogether(input.plan)) {
     device.synchronize();
     groups.barrier();
   }
