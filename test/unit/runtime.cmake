@@ -20,6 +20,9 @@ if(TARGET AccelExecute)
   accel_unit_test(threads-test ${_here}/ThreadsTest.cpp
     ${PROJECT_SOURCE_DIR}/tools/accel-run/Threads.cpp TORCH
     LINK AccelCollectives AccelOptions)
+  accel_unit_test(line-file-test ${_here}/LineFileTest.cpp
+    ${PROJECT_SOURCE_DIR}/tools/accel-run/LineFile.cpp TORCH
+    LINK AccelCheckpoint AccelPlan nlohmann_json::nlohmann_json)
   accel_unit_test(random-test ${_here}/RandomTest.cpp TORCH LINK AccelExecute)
   # Read by test/Run.
   accel_test_tool(runtime-plan-dump ${_here}/RuntimePlanDump.cpp

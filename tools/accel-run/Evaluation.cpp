@@ -196,24 +196,8 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
   const std::vector<double> all = groups.gather(values);
   if (groups.rank() != 0)
     return;
-  // As of the log, lines of steps that are taken again go.
-  const std::string kept =
-      writes || doneSteps == 0 ? "" : linesOf(predictions, doneSteps);
-  // Hours of training are worth more than a line, as of the log.
-  auto complain = [&] {
-    if (!complained)
-      std::fprintf(stderr,
-                   "accel-run: warning: %s: %s; training goes on, and "
-                   "predictions are missing\n",
-                   predictions.c_str(), std::strerror(errno));
-    complained = true;
-  };
-  std::FILE *file = std::fopen(predictions.c_str(), writes ? "a" : "w");
-  if (!file)
-    return complain();
-  writes = true;
+  std::string lines;
   const size_t each = batch.labels.size() / job.microBatch;
-  bool good = std::fwrite(kept.data(), 1, kept.size(), file) == kept.size();
   for (int64_t rank = 0; rank < groups.size(); ++rank)
     for (int64_t row = 0; row < job.microBatch; ++row) {
       const int64_t k = number * groups.size() + rank;
@@ -227,18 +211,33 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
           return list.front();
         return list;
       };
-      const std::string line =
-          nlohmann::ordered_json{{"step", step},
-                                 {"sample", data.sampleOf(k, row)},
-                                 {"label", listed(labels)},
-                                 {"prediction", listed(said)}}
-              .dump() +
-          "\n";
-      good &= std::fwrite(line.data(), 1, line.size(), file) == line.size();
+      lines += nlohmann::ordered_json{{"step", step},
+                                      {"sample", data.sampleOf(k, row)},
+                                      {"label", listed(labels)},
+                                      {"prediction", listed(said)}}
+                   .dump() +
+               "\n";
     }
-  good &= std::fclose(file) == 0;
-  if (!good)
-    complain();
+  std::string wrong;
+  try {
+    // As of the log, lines of steps that are taken again go.
+    if (!predicted)
+      predicted.emplace(predictions, doneSteps > 0 ? std::optional(doneSteps)
+                                                   : std::nullopt);
+    wrong = predicted->append(lines);
+    if (const std::string late = predicted->close(); wrong.empty())
+      wrong = late;
+  } catch (const FileError &error) {
+    wrong = error.what();
+  }
+  // Hours of training are worth more than a line, as of the log.
+  if (!wrong.empty() && !complained) {
+    std::fprintf(stderr,
+                 "accel-run: warning: %s; training goes on, and predictions "
+                 "are missing\n",
+                 wrong.c_str());
+    complained = true;
+  }
 }
 
 std::vector<std::vector<int64_t>> Evaluation::continued(int64_t first) {

@@ -10,6 +10,7 @@
 #include "runtime/data/Loader.h"
 #include "runtime/data/Vocabulary.h"
 #include "runtime/execute/Executor.h"
+#include "tools/accel-run/LineFile.h"
 #include "tools/accel-run/Log.h"
 #include "tools/accel-run/Preflight.h"
 
@@ -80,9 +81,9 @@ private:
   /// Of the data, with a value that the loss ignores; else samples count alike.
   bool hasLabels = false;
   int64_t doneSteps = 0;
-  bool writes = false;     // predictions of this run are in the file
-  bool complained = false; // that predictions cannot be written
-  std::string predictions; // the file; rank 0's, or empty
+  bool complained = false;           // that predictions cannot be written
+  std::string predictions;           // the file, or empty
+  std::optional<LineFile> predicted; // rank 0's, once it has been begun
   std::optional<Vocabulary> vocabulary;
 };
 

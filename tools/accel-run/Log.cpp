@@ -5,15 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "tools/accel-run/Log.h"
 
-#include "runtime/checkpoint/Files.h"
-
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <unistd.h>
 
 namespace accel::run {
@@ -67,23 +61,6 @@ std::string toJsonLine(const StepRecord &record) {
   return json.dump();
 }
 
-std::string linesOf(const std::string &path, int64_t doneSteps) {
-  // A pipe would be waited for forever: its writer is this process.
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
-    return "";
-  std::ifstream input(path);
-  std::string kept, line;
-  while (std::getline(input, line)) {
-    auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.contains("step") &&
-        json["step"].is_number_integer() &&
-        json["step"].get<int64_t>() <= doneSteps)
-      kept += line + "\n";
-  }
-  return kept;
-}
-
 /// What the end of a line says of the skipped ones among its steps.
 static std::string skippedText(int64_t skipped, int64_t steps) {
   if (skipped == 0)
@@ -109,23 +86,30 @@ static std::string shownText(const std::optional<std::string> &text,
 
 Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
          int64_t lastStep, const char *items)
-    : path(path), terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps),
-      lastStep(lastStep), writtenStep(doneSteps), printedStep(doneSteps),
-      items(items) {
+    : terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps), lastStep(lastStep),
+      writtenStep(doneSteps), printedStep(doneSteps), items(items) {
   if (path.empty())
     return;
-  const std::string kept = resuming ? linesOf(path, doneSteps) : "";
-  file = std::fopen(path.c_str(), "w");
-  if (!file)
-    throw FileError(path + ": " + std::strerror(errno));
-  std::fwrite(kept.data(), 1, kept.size(), file);
-  std::fflush(file);
+  file.emplace(path, resuming ? std::optional(doneSteps) : std::nullopt);
 }
 
 Log::~Log() {
   clear();
   if (file)
-    std::fclose(file);
+    complain(file->close());
+}
+
+void Log::complain(const std::string &wrong) {
+  // Hours of training are worth more than a line; the disk may have room again
+  // later.
+  if (!wrong.empty() && !complained) {
+    clear();
+    std::fprintf(stderr,
+                 "accel-run: warning: %s; training goes on, and lines of the "
+                 "log are missing\n",
+                 wrong.c_str());
+    complained = true;
+  }
 }
 
 void Log::clear() {
@@ -154,23 +138,8 @@ void Log::say(const StepRecord &record) {
 }
 
 void Log::write(const StepRecord &record) {
-  if (file) {
-    const std::string line = toJsonLine(record) + "\n";
-    if (std::fwrite(line.data(), 1, line.size(), file) != line.size() ||
-        std::fflush(file) != 0) {
-      // Hours of training are worth more than a line; the disk may have room
-      // again later.
-      if (!complained) {
-        clear();
-        std::fprintf(stderr,
-                     "accel-run: warning: %s: %s; training goes on, and lines "
-                     "of the log are missing\n",
-                     path.c_str(), std::strerror(errno));
-      }
-      complained = true;
-      std::clearerr(file);
-    }
-  }
+  if (file)
+    complain(file->append(toJsonLine(record) + "\n"));
   say(record);
   const int64_t done = record.step;
   unsaid += record.skipped;

@@ -6,8 +6,9 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_LOG_H
 #define ACCEL_TOOLS_ACCEL_RUN_LOG_H
 
+#include "tools/accel-run/LineFile.h"
+
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,11 +67,6 @@ private:
 /// One JSON object; a value that is not finite becomes null.
 std::string toJsonLine(const StepRecord &record);
 
-/// The lines, JSON objects with a step, of the `doneSteps` that an earlier run
-/// left in a file. What goes on from them is written behind them. A pipe or a
-/// device has none.
-std::string linesOf(const std::string &path, int64_t doneSteps);
-
 /// Rank 0's log file and progress; the other ranks have none.
 class Log {
 public:
@@ -87,8 +83,9 @@ public:
 private:
   /// Prints what an evaluation has found.
   void say(const StepRecord &record);
-  std::FILE *file = nullptr;
-  std::string path;
+  /// Warns once; with nothing that is wrong, does nothing.
+  void complain(const std::string &wrong);
+  std::optional<LineFile> file;
   bool terminal;
   bool shown = false;
   bool complained = false; // that a line could not be written
