@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
+#include <system_error>
 
 namespace accel::run {
 
@@ -27,6 +28,11 @@ std::string plainMessage(const std::exception &error) {
   std::string text = error.what();
   if (auto *torchError = dynamic_cast<const c10::Error *>(&error))
     text = torchError->what_without_backtrace();
+  const auto *ofSystem = dynamic_cast<const std::system_error *>(&error);
+  if (ofSystem && ofSystem->code() == std::errc::resource_unavailable_try_again)
+    text = "a thread cannot be started: " + text +
+           "; the limits of processes and of memory (ulimit -u, ulimit -v, a "
+           "container's) are too low";
   return text.substr(0, text.find('\n'));
 }
 

@@ -43,8 +43,25 @@ static std::string placeKey(int rank) {
 std::string beatKey(int rank) { return "beat/" + std::to_string(rank); }
 
 Watchdog::Watchdog(const Environment &environment, const Rendezvous &rendezvous)
-    : environment(environment), rendezvous(rendezvous), silence(silenceLimit()),
-      guarding([this] { guard(); }), watching([this] { watch(); }) {}
+    : environment(environment), rendezvous(rendezvous),
+      silence(silenceLimit()) {
+  guarding = std::thread([this] { guard(); });
+  try {
+    watching = std::thread([this] { watch(); });
+  } catch (...) {
+    stopGuard();
+    throw;
+  }
+}
+
+void Watchdog::stopGuard() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stoppingGuard = true;
+  }
+  wake.notify_all();
+  guarding.join();
+}
 
 Watchdog::~Watchdog() {
   {
@@ -53,12 +70,7 @@ Watchdog::~Watchdog() {
   }
   wake.notify_all();
   watching.join(); // the guard ends the process where this would hang
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    stoppingGuard = true;
-  }
-  wake.notify_all();
-  guarding.join();
+  stopGuard();
 }
 
 void Watchdog::end(const std::string &message) {

@@ -49,6 +49,7 @@ private:
   void heard() { answers.fetch_add(1, std::memory_order_relaxed); }
   /// Ends the process where the store does not answer any more.
   void guard();
+  void stopGuard();
   void watch();
   /// Tells the others where this rank is. What to say of the rank that this one
   /// has waited for too long, or of all where all wait; or nothing.

@@ -103,17 +103,23 @@ class ThreadQueue final : public TransferQueue {
 public:
   ThreadQueue(const ScratchFile &file, const QueueSettings &settings)
       : TransferQueue(file, settings.blockBytes) {
-    for (int64_t i = 0; i < std::max<int64_t>(settings.threads, 1); ++i)
-      threads.emplace_back([this] { run(); });
+    try {
+      for (int64_t i = 0; i < std::max<int64_t>(settings.threads, 1); ++i)
+        threads.emplace_back([this] { run(); });
+    } catch (...) {
+      join(); // those that have been started
+      throw;
+    }
   }
-  ~ThreadQueue() override {
+  ~ThreadQueue() override { join(); }
+  const char *name() const override { return "threads"; }
+
+private:
+  void join() {
     stop();
     for (std::thread &thread : threads)
       thread.join();
   }
-  const char *name() const override { return "threads"; }
-
-private:
   void run() {
     while (true) {
       Block block;

@@ -14,6 +14,8 @@
 //   FAULTS_MODE  kill (SIGKILL before it), hang (it never ends), short (half of
 //                a write), or an errno: EIO, ENOSPC; with a + (ENOSPC+) from
 //                then on
+//   FAULTS_THREAD beside FAULTS_RANK: its thread of this number, from 1, cannot
+//                be started
 //   FAULTS_LOWER seconds since 1970: folders that were made before are of the
 //                lower layer of an overlay, so that renaming one gives EXDEV
 //
@@ -27,6 +29,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -173,6 +176,15 @@ int openFile(const char *real, const char *path, int flags, mode_t mode) {
 
 extern "C" {
 
+int pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                   void *(*run)(void *), void *with) {
+  static std::atomic<int> started{0};
+  const int at = atoi(variable("FAULTS_THREAD").c_str());
+  if (at > 0 && variable("FAULTS_RANK") == variable("RANK") && ++started == at)
+    return EAGAIN;
+  return next<decltype(pthread_create)>("pthread_create")(thread, how, run,
+                                                          with);
+}
 int open(const char *path, int flags, ...) {
   ACCEL_MODE(flags)
   return openFile("open", path, flags, mode);

@@ -12,21 +12,35 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <iterator>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <memory>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
 using namespace accel;
 using namespace accel::run;
+
+/// Threads that can be started before one cannot; below 0: all can.
+static int threadsLeft = -1;
+extern "C" int pthread_create(pthread_t *thread, const pthread_attr_t *how,
+                              void *(*run)(void *), void *with) {
+  if (threadsLeft >= 0 && --threadsLeft < 0)
+    return EAGAIN;
+  static const auto real = reinterpret_cast<decltype(&pthread_create)>(
+      dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, how, run, with);
+}
 
 namespace {
 
@@ -248,6 +262,18 @@ TEST(ScratchFile, LeavesNothingBehind) {
   const ScratchFile file(path, 0, plan::diskAlignment);
   EXPECT_TRUE(std::filesystem::is_directory(path));
   EXPECT_TRUE(std::filesystem::is_empty(path));
+}
+
+TEST(TransferQueue, AThreadThatCannotBeStartedIsAnError) {
+  const ScratchFile file(folder("threads"), 0, 1 << 16);
+  QueueSettings settings;
+  settings.io = DiskIo::Threads;
+  for (const int most : {0, 1, 3}) {
+    threadsLeft = most;
+    EXPECT_THROW(TransferQueue::make(file, settings), std::system_error);
+  }
+  threadsLeft = -1;
+  EXPECT_NE(TransferQueue::make(file, settings), nullptr);
 }
 
 TEST(ScratchFile, SaysHowMuchRoomThereIs) {
