@@ -28,18 +28,29 @@ inline std::string startOf(const std::filesystem::path &path, size_t bytes) {
   return start;
 }
 
-/// True if nothing else is lost when `path` is replaced: it is absent, empty, a
-/// device, or begins with a line that has numbers for the first `keys`, and
-/// `next` behind them.
-inline bool mayHoldLines(const std::filesystem::path &path,
-                         std::initializer_list<std::string_view> keys,
-                         std::string_view next) {
+/// True if `path` is absent, empty or a device.
+inline bool holdsNothing(const std::filesystem::path &path) {
   namespace fs = std::filesystem;
   std::error_code code;
   const fs::file_status status = fs::status(path, code);
   if (fs::is_directory(status))
     return false;
-  if (!fs::is_regular_file(status) || fs::file_size(path, code) == 0)
+  return !fs::is_regular_file(status) || fs::file_size(path, code) == 0;
+}
+
+/// True if nothing else is lost when `path` is replaced: it holds nothing, or
+/// begins with `start`.
+inline bool mayHoldText(const std::filesystem::path &path,
+                        std::string_view start) {
+  return holdsNothing(path) || startOf(path, start.size()) == start;
+}
+
+/// The same, of a line that has numbers for the first `keys`, and `next` behind
+/// them.
+inline bool mayHoldLines(const std::filesystem::path &path,
+                         std::initializer_list<std::string_view> keys,
+                         std::string_view next) {
+  if (holdsNothing(path))
     return true;
   const std::string start = startOf(path, 64);
   size_t at = 0;
@@ -61,6 +72,17 @@ inline bool mayHoldPredictions(const std::filesystem::path &path) {
 /// Of a run's log: {"step":10,"loss":...
 inline bool mayHoldLog(const std::filesystem::path &path) {
   return mayHoldLines(path, {"{\"step\":"}, ",\"loss\":");
+}
+
+/// Of --summary, --profile and --calibrate, as accel-run writes them.
+inline bool mayHoldSummary(const std::filesystem::path &path) {
+  return mayHoldText(path, "{\n  \"measured\": {");
+}
+inline bool mayHoldTrace(const std::filesystem::path &path) {
+  return mayHoldText(path, "{\"displayTimeUnit\": \"ms\", \"traceEvents\"");
+}
+inline bool mayHoldTimes(const std::filesystem::path &path) {
+  return mayHoldText(path, "{\n \"format\": 2,\n \"device\": ");
 }
 
 } // namespace accel::plan

@@ -161,11 +161,25 @@ static std::vector<std::string> filesOfModel(const std::string &folder) {
   return files;
 }
 
+static const std::string predictions = "eval.predictions";
+
+/// How what an earlier run has written to a file is known, and what to say of
+/// another one.
+struct Earlier {
+  bool (*mayHold)(const fs::path &);
+  const char *says;
+};
+static const std::map<std::string, Earlier> earlier = {
+    {"--log", {plan::mayHoldLog, "no run has written its log to"}},
+    {"--profile", {plan::mayHoldTrace, "no run has written its profile to"}},
+    {"--summary", {plan::mayHoldSummary, "no run has written its summary to"}},
+    {"--calibrate", {plan::mayHoldTimes, "no run has written its times to"}},
+    {predictions, {plan::mayHoldPredictions, "no evaluation has written"}}};
+
 /// No file that is written takes the place of one that is read, of another one
 /// that is written, of what the run writes itself, or of a folder, which the
 /// end of a training would find out.
 static void checkOutputFiles(const Input &input, const Options &options) {
-  const std::string predictions = "eval.predictions";
   std::vector<std::pair<std::string, std::string>> written = {
       {"--log", options.log},
       {"--profile", options.profile},
@@ -226,14 +240,13 @@ static void checkOutputFiles(const Input &input, const Options &options) {
           plan::isSameFile(file, written[other].second))
         throw InputError(shown + ": " + written[other].first +
                          " writes the same file; give each its own");
-    if (name == "--log" && !plan::mayHoldLog(file))
-      throw InputError(shown + ": would replace a file that no run has written "
-                               "its log to; give another file, or move that "
-                               "one");
-    if (name == predictions && !plan::mayHoldPredictions(file))
-      throw InputError(shown + ": would replace a file that no evaluation has "
-                               "written; give another file in job.yaml, or "
-                               "move that one");
+    // A target is what is fitted into.
+    if (const auto at = earlier.find(name);
+        at != earlier.end() && !at->second.mayHold(file))
+      throw InputError(shown + ": would replace a file that " +
+                       at->second.says + "; give another file" +
+                       (name == predictions ? " in job.yaml" : "") +
+                       ", or move that one");
   }
 }
 
