@@ -456,7 +456,6 @@ private:
   /// that matches a name gives its rate and decay, group 0 is the rest.
   LogicalResult markParameters() {
     SmallVector<sharding::ParamOp> params;
-    std::vector<std::string> names;
     Type loaded = floatType(options.checkpointDtype);
     for (auto param : module.getOps<sharding::ParamOp>()) {
       if (!param.getKeepsDtype())
@@ -577,14 +576,13 @@ private:
   template <typename T>
   LogicalResult report(const Setting<T> &setting, std::string message) {
     engine.report(diagnosticAt(setting, Severity::Error, "invalid-regex",
-                               std::move(message),
-                               "parameters are named like "
-                               "'model.layers.0.mlp.up_proj.weight'"));
+                               std::move(message), namedLike(names)));
     return failure();
   }
 
   plan::Job &training;
   DiagnosticEngine &engine;
+  std::vector<std::string> names; // of parameters
 };
 
 } // namespace

@@ -7,6 +7,8 @@
 
 #include "frontends/Diagnostics/Regex.h"
 
+#include <algorithm>
+
 bool accel::matchAll(const std::string &regex, bool whole,
                      const std::vector<std::string> &names,
                      std::vector<bool> &matches, std::string &error) {
@@ -25,4 +27,15 @@ bool accel::matchAll(const std::string &regex, bool whole,
     }
   }
   return true;
+}
+
+std::string accel::namedLike(const std::vector<std::string> &names) {
+  if (names.empty())
+    return "";
+  const auto layer =
+      std::find_if(names.begin(), names.end(), [](const std::string &name) {
+        return name.find(".0.") != name.npos;
+      });
+  return "parameters are named like '" +
+         (layer == names.end() ? names.front() : *layer) + "'";
 }

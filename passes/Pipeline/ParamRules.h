@@ -18,6 +18,10 @@ bool matchAll(const std::string &regex, bool whole,
               const std::vector<std::string> &names, std::vector<bool> &matches,
               std::string &error);
 
+/// What to say of names that an expression does not match: one of a layer, else
+/// the first.
+std::string namedLike(const std::vector<std::string> &names);
+
 } // namespace accel
 
 #endif // ACCEL_PASSES_PIPELINE_PARAMRULES_H

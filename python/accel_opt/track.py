@@ -95,7 +95,7 @@ def follow(path, steps, wait):
     while True:
         try:
             again, lines, offset = whole_lines(path, offset, last)
-        except FileNotFoundError:  # it is being replaced
+        except FileNotFoundError:  # of a run that begins, or being replaced
             again, lines, offset, last = True, [], 0, b""
         if again:
             number, last = 0, b""
@@ -129,7 +129,10 @@ def main(words=None):
     if options.steps and not options.follow:
         fail("--steps is the step at which --follow ends: add --follow, or "
              "leave --steps out")
-    if not os.path.isfile(options.log):
+    if not os.path.isfile(options.log) and not (
+            options.follow and
+            os.path.isdir(os.path.dirname(options.log) or ".") and
+            not os.path.exists(options.log)):
         fail(f"no such file: '{options.log}'")
     tracker = tracker_of(options.to, options.run, options.dir)
     count = 0

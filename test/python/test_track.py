@@ -89,6 +89,27 @@ def test_a_log_that_grows(folder):
     assert "2 steps are given" in done.stdout
 
 
+def test_a_log_that_a_run_is_to_write(folder):
+    log = folder / "later.jsonl"
+    text = (folder / "log.jsonl").read_text()
+
+    def begin():
+        time.sleep(1)
+        log.write_text(text)
+
+    writer = threading.Thread(target=begin)
+    writer.start()
+    done = track(folder, "later.jsonl", "--to", "own:ToFile", "--dir", ".",
+                 "--follow", "--steps", "1")
+    writer.join()
+    assert done.returncode == 0, done.stderr
+    assert "1 steps are given" in done.stdout
+    done = track(folder, "no/later.jsonl", "--to", "own:ToFile", "--dir", ".",
+                 "--follow", "--steps", "1")
+    assert done.returncode == 1
+    assert "no such file" in done.stderr
+
+
 def test_a_log_that_is_written_anew(folder):
     """As of a run that goes on from step 2, with as many bytes as before."""
     def lines(rate, steps):
