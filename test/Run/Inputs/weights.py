@@ -1,6 +1,9 @@
 """weights.py FOLDER: weight files of several types, good and bad; with
-"compare": the model in FOLDER/out/model has the good file's values."""
+"compare": the model in FOLDER/out/model has the good file's values; with "own":
+it has those of FOLDER/apart.safetensors and of FOLDER/other/apart.safetensors,
+which no sample tells apart, each from the rank that reads the file."""
 import json
+import os
 import struct
 import sys
 
@@ -36,6 +39,32 @@ def read(path):
         for key, entry in header.items() if key != "__metadata__"}
 
 
+def apart(name, sign):
+    """Values that a rank's sixteen samples of 4096 bytes do not see."""
+    padding = 1 << 16
+    tensors = {"first": ("U8", [5 * padding // 4], bytes(5 * padding // 4)),
+               "embed.weight": ("F32", [29, 12], (sign * embed).tobytes()),
+               "head.weight": ("F32", [29, 12], (
+                   sign * head.astype(np.float32)).tobytes()),
+               "last": ("U8", [padding], bytes(padding))}
+    write(name, tensors)
+    with open(f"{folder}/{name}.safetensors", "rb") as f:
+        raw = f.read()
+    begin = len(raw) - padding - embed.nbytes - 4 * head.size
+    samples = [(len(raw) - 4096) * i // 15 for i in range(16)]
+    assert not any(at < len(raw) - padding and at + 4096 > begin
+                   for at in samples), (begin, samples)
+
+
+if sys.argv[2:] == ["own"]:
+    got = read(f"{folder}/out/model/model.safetensors")
+    values = np.concatenate([got[name][1].ravel() for name in
+                             ("embed.weight", "head.weight")])
+    first = np.concatenate([embed.ravel(), head.astype(np.float32).ravel()])
+    assert np.array_equal(np.abs(values), np.abs(first))
+    others = np.mean(values != first)
+    assert 0.4 < others < 0.6, f"{others} of the values are rank 1's"
+    sys.exit()
 if len(sys.argv) > 2:
     got = read(f"{folder}/out/model/model.safetensors")
     assert list(got) == ["embed.weight", "head.weight"], list(got)
@@ -49,4 +78,7 @@ good = {"embed.weight": ("BF16", [29, 12], upper),
         "rotary.inv_freq": ("F32", [2], bytes(8))}
 write("good", good)
 write("missing", {"embed.weight": good["embed.weight"]})
+apart("apart", 1)
+os.makedirs(f"{folder}/other", exist_ok=True)
+apart("other/apart", -1)
 write("shape", {**good, "head.weight": ("F16", [12, 29], head.tobytes())})
