@@ -405,7 +405,7 @@ cudaError_t cudaEventCreate(cudaEvent_t *event) {
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   Lock lock(gpu().mutex);
-  gpu().order.forgetEvent(reinterpret_cast<uintptr_t>(event));
+  gpu().forget(event);
   return cudaSuccess;
 }
 /// Everything is done as soon as it is asked for, and the thread that asks then
@@ -431,9 +431,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   gpu().synchronizeEvent(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t,
-                                 cudaEvent_t) {
-  *milliseconds = 1;
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from,
+                                 cudaEvent_t to) {
+  Lock lock(gpu().mutex);
+  *milliseconds = static_cast<float>(gpu().queuedBetween(from, to));
   return cudaSuccess;
 }
 

@@ -59,6 +59,7 @@ Actor DryGpu::enqueue(cudaStream_t stream, const char *what) {
   threadQueues = true;
   const Actor on = actor(stream);
   order.enqueue(on);
+  ++queued;
   count(what);
   if (!stream)
     count("on the default stream");
@@ -108,6 +109,7 @@ void DryGpu::record(cudaEvent_t event, cudaStream_t stream) {
   count("event records");
   const Actor on = actor(stream);
   order.record(idOf(event), on);
+  queuedBefore[idOf(event)] = queued;
   trace({Queued::Record, on, idOf(event), {}, {}});
 }
 
@@ -132,6 +134,19 @@ void DryGpu::synchronize(cudaStream_t stream) {
 void DryGpu::synchronizeEvent(cudaEvent_t event) {
   order.synchronizeEvent(idOf(event));
   settle();
+}
+
+void DryGpu::forget(cudaEvent_t event) {
+  order.forgetEvent(idOf(event));
+  queuedBefore.erase(idOf(event));
+}
+
+int64_t DryGpu::queuedBetween(cudaEvent_t from, cudaEvent_t to) const {
+  auto before = [&](cudaEvent_t event) {
+    auto at = queuedBefore.find(idOf(event));
+    return at == queuedBefore.end() ? 0 : at->second;
+  };
+  return before(to) - before(from);
 }
 
 void DryGpu::synchronizeDevice() {

@@ -66,9 +66,13 @@ public:
   Actor launch(cudaStream_t stream, const char *what, const char *kernel);
   void record(cudaEvent_t event, cudaStream_t stream);
   void wait(cudaStream_t stream, cudaEvent_t event);
+  void forget(cudaEvent_t event);
   void synchronize(cudaStream_t stream);
   void synchronizeEvent(cudaEvent_t event);
   void synchronizeDevice();
+  /// What the process has queued between two events, on whatever streams: the
+  /// milliseconds of a clock that is not the host's.
+  int64_t queuedBetween(cudaEvent_t from, cudaEvent_t to) const;
 
   // Memory.
   /// Address space that costs nothing until it is touched; null if the devices
@@ -133,6 +137,8 @@ private:
   std::map<uintptr_t, size_t> pinned; // cudaHostAlloc
   size_t reservedBytes = 0, reservedPeak = 0, pinnedBytes = 0, pinnedPeak = 0;
   uintptr_t nextHandle = 0x1000;
+  int64_t queued = 0;                       // on all streams
+  std::map<uint64_t, int64_t> queuedBefore; // by event, when it was recorded
   std::vector<Copy> copies;
   std::map<std::string, int64_t> warnings;
   std::map<std::string, int64_t> counts; // of the whole run

@@ -2,6 +2,8 @@
 import json
 import os
 
+from checks import gpu_check
+
 
 def profile(tools, folder, plan, ranks):
     """What is wrong, or nothing: each instruction has the bytes that the plan says,
@@ -18,7 +20,10 @@ def profile(tools, folder, plan, ranks):
             if not (own["predicted_own_bytes"] <= own["measured_own_bytes"] <= peak):
                 return str(event)
             count[event["pid"]] += 1
-    return "" if min(count.values()) > 20 else f"instructions in the trace: {count}"
+    if min(count.values()) <= 20:
+        return f"instructions in the trace: {count}"
+    return gpu_check().host_seconds(
+        [e for e in trace["traceEvents"] if e["ph"] == "X" and e["tid"] > 0])
 
 
 def profile_host(tools, folder, plan, ranks):
@@ -35,7 +40,6 @@ def profile_host(tools, folder, plan, ranks):
         if event["ph"] == "X":
             track = tracks.setdefault(names[event["tid"]], {})
             track[event["args"].get("instruction")] = event
-    # The device's seconds are all 0 here, the host's are not.
     listed = next(each["instructions"] for each in plan["programs"]
                   if each["name"] == plan["step"][0]["program"])
     want = {i: each["kind"] for i, each in enumerate(listed)
@@ -47,4 +51,8 @@ def profile_host(tools, folder, plan, ranks):
         return "what the host does is not timed"
     if set(copies) != {i for i, kind in want.items() if kind == "optimizer"}:
         return f"copies from the host: {sorted(copies)}"
-    return ""
+    # Two clocks: the host's, and the device's of all that is not on its track.
+    own = {tid for tid, name in names.items()
+           if name in ("predicted step", "measured: host")}
+    return gpu_check().host_seconds(
+        [e for e in events if e["ph"] == "X" and e["tid"] not in own])
