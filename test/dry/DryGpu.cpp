@@ -413,6 +413,7 @@ void DryGpu::report() {
                        {"kernels", std::move(named)},
                        {"steps", std::move(steps)},
                        {"collectives", collectives},
+                       {"communicators", communicators},
                        {"trace", std::move(trace)}};
   const char *rank = std::getenv("RANK");
   const std::string name = std::string(path) + "." + (rank ? rank : "0");

@@ -110,6 +110,8 @@ public:
   void count(const std::string &what, int64_t n = 1);
   void warn(const std::string &text) { ++warnings[text]; }
   void collective(const std::string &text) { collectives.push_back(text); }
+  /// The next one of this process, by the name that its ranks share.
+  void communicator(const std::string &id) { communicators.push_back(id); }
   void trace(Queued item);
 
   /// Written once, at exit.
@@ -144,7 +146,7 @@ private:
   std::map<std::string, int64_t> counts; // of the whole run
   std::vector<std::map<std::string, int64_t>> stepCounts;
   std::map<const char *, int64_t> kernels; // launches, by mangled name
-  std::vector<std::string> collectives;
+  std::vector<std::string> collectives, communicators;
   std::vector<Queued> traced;
   std::vector<std::string> places; // innermost last
   bool reported = false;

@@ -25,7 +25,9 @@ DryGpu &gpu() { return DryGpu::get(); }
 struct Made {
   Made(int rank, int size, int index, const std::string &id)
       : name("communicator " + std::to_string(index)), id(id),
-        exchange(rank, size, id) {}
+        exchange(rank, size, id) {
+    gpu().communicator(id);
+  }
   std::string name; // among those of this process
   std::string id;   // the same on all ranks of the group
   Exchange exchange;

@@ -156,23 +156,40 @@ def in_order(reports):
         check(not any(step.get("communicators") for step in report["steps"]),
               f"rank {rank} connects a communicator within a step, when torch's "
               "allocator may have left no memory for it")
-    # Of one communicator, without the streams' names. Messages are as long as
-    # what a rank has for another; each that is sent is received.
-    for communicator in ("communicator 0:", "communicator 1:"):
-        lines = [[line.split(" on ")[0] for line in report["collectives"]
-                  if line.startswith(communicator)] for report in reports]
+    same_collectives(reports)
+
+
+def collectives_of(report):
+    """What a rank runs by each of its communicators, without the streams'
+    names, by the name that all ranks of the communicator have for it."""
+    result = {shared: [] for shared in report["communicators"]}
+    for line in report["collectives"]:
+        own, what = line.split(" on ")[0].split(": ", 1)
+        number = int(own.removeprefix("communicator "))
+        result[report["communicators"][number]].append(what)
+    return result
+
+
+def same_collectives(reports):
+    """All ranks of a communicator run the same by it. Messages are as long as
+    what a rank has for another; each that is sent is received."""
+    ranks = [collectives_of(report) for report in reports]
+    for shared in dict.fromkeys(name for each in ranks for name in each):
+        lines = {rank: each[shared] for rank, each in enumerate(ranks)
+                 if shared in each}
+        place = f"the communicator of ranks {list(lines)}:"
         sent, received = (
-            sorted(line.split(name)[1] for each in lines for line in each
-                   if name in line) for name in ("ncclSend", "ncclRecv"))
-        check(sent == received,
-              f"{communicator} what is sent is not what is received")
-        first, *others = [[line for line in each
-                           if "ncclSend" not in line and "ncclRecv" not in line]
-                          for each in lines]
-        for rank, other in enumerate(others, 1):
-            check(other == first,
-                  f"{communicator} rank {rank} runs other collectives than "
-                  f"rank 0")
+            sorted(line.split(name)[1] for each in lines.values()
+                   for line in each if name in line)
+            for name in ("ncclSend", "ncclRecv"))
+        check(sent == received, f"{place} what is sent is not what is received")
+        (first, expected), *others = [
+            (rank, [line for line in each
+                    if "ncclSend" not in line and "ncclRecv" not in line])
+            for rank, each in lines.items()]
+        for rank, other in others:
+            check(other == expected, f"{place} rank {rank} runs other "
+                  f"collectives than rank {first}")
 
 
 def in_time(tools, plan, report, target=cases.TARGET):
