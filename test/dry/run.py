@@ -334,6 +334,30 @@ def examine_deterministic(tools, _):
     return f"{len(first)} losses twice"
 
 
+def examine_nccl_backend(tools, _):
+    """A group of NCCL is bound to the process' device, named, limited in time
+    and connected before anything is sent."""
+    folder = os.path.join(tools.work, "nccl-backend")
+    os.makedirs(folder)
+    report = os.path.join(folder, "report")
+    text = tools.call(
+        [os.path.join(tools.runtime, "dry-nccl-backend")],
+        {"LD_PRELOAD": os.path.join(tools.runtime, "dry-gpu.so"),
+         "LD_LIBRARY_PATH": os.path.join(tools.runtime, "dry"),
+         "DRY_REPORT": report})
+    want = {"device": "cuda:3", "name": "gather/dp_shard",
+            "description": "gather/dp_shard", "option_name": "gather/dp_shard",
+            "global_ranks": [5], "timeout_ms": 90000}
+    got = json.loads(next(line for line in text.splitlines()
+                          if line.startswith("{")))
+    check(got == want, f"a group of NCCL has {got}, not {want}")
+    with open(report + ".0", encoding="utf-8") as f:
+        seen = json.load(f)
+    check(len(seen["communicators"]) == 1, "it is not connected at once")
+    check(seen["contexts"] == [3], f"it makes contexts on {seen['contexts']}")
+    return f"{got['name']} on {got['device']}"
+
+
 def examine_without_gloo(tools, _):
     """What hosts tell one another goes by NCCL: the same losses, norms and
     first weights, which rank 0 hands out."""
@@ -405,6 +429,7 @@ def main():
     listed.append(("move", examine_move, None))
     listed.append(("move-tensor", examine_move_tensor, None))
     listed.append(("deterministic", examine_deterministic, None))
+    listed.append(("nccl-backend", examine_nccl_backend, None))
     listed.append(("without-gloo", examine_without_gloo, None))
     listed.append(("one-communicator", examine_one_communicator, None))
     listed += [(offload_name(c), examine_offload, c) for c in cases.OFFLOADED]
