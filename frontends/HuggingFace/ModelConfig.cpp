@@ -39,7 +39,15 @@ std::optional<plan::DType> ModelConfig::dtype() const {
 }
 bool ModelConfig::hasDeltaRule() const {
   const DecoderConfig *config = decoderOf(this);
-  return config && config->decoder.delta.heads != 0;
+  return config &&
+         std::ranges::any_of(config->decoder.kinds, &DecoderLayerKind::delta);
+}
+
+bool ModelConfig::hasMamba() const {
+  using Blocks = DecoderLayerKind::Blocks;
+  const DecoderConfig *config = decoderOf(this);
+  return config && std::ranges::count(config->decoder.kinds, Blocks::Mamba,
+                                      &DecoderLayerKind::blocks) > 0;
 }
 
 const DecoderConfig *accel::huggingface::decoderOf(const ModelConfig *config) {

@@ -35,6 +35,8 @@ struct ModelConfig {
   std::optional<plan::DType> dtype() const;
   /// Whether layers compute a gated delta rule (Qwen3-Next, Qwen3.5).
   bool hasDeltaRule() const;
+  /// Whether layers are Mamba-2 mixers (Nemotron-H).
+  bool hasMamba() const;
 };
 
 /// The decoder that `config` describes; null where `config` is null or of a

@@ -6,6 +6,7 @@
 #include "passes/Kernels/SelectKernels.h"
 
 #include "passes/Kernels/EagerForm.h"
+#include "passes/Kernels/MissingKernels.h"
 #include "passes/Kernels/SelectAttention.h"
 #include "passes/Kernels/TrainerForm.h"
 
@@ -102,21 +103,16 @@ static LogicalResult checkGrouped(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
-/// Kernels of libraries that other executors call (AtenFused.td).
+/// Kernels of libraries that other executors call (AtenFused.td). Of jobs the
+/// driver says so first, at the model's line.
 static LogicalResult checkExecutable(func::FuncOp function) {
-  auto result = function.walk([&](aten::Mamba2MixerOp op) {
-    emitError(op.getLoc(), "accel-run has no kernel for Mamba-2 layers "
-                           "(mamba_ssm's scan); FSDP, DDP, DeepSpeed and "
-                           "Megatron are predicted");
-    return WalkResult::interrupt();
-  });
-  if (result.wasInterrupted())
-    return failure();
-  result = function.walk([&](aten::GatedDeltaRuleOp op) {
-    emitError(op.getLoc(),
-              "accel-run has no kernel for layers of a gated delta "
-              "rule; FSDP, DDP, DeepSpeed and one process of "
-              "transformers' Trainer are predicted");
+  auto result = function.walk([&](Operation *op) {
+    const char *why = isa<aten::Mamba2MixerOp>(op)      ? noScanKernel
+                      : isa<aten::GatedDeltaRuleOp>(op) ? noDeltaKernel
+                                                        : nullptr;
+    if (!why)
+      return WalkResult::advance();
+    emitError(op->getLoc(), why) << " [not-supported]";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -9,6 +9,7 @@
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/Job/QuantizedRefusals.h"
 #include "frontends/Lint/Lint.h"
+#include "passes/Kernels/MissingKernels.h"
 
 #include <tuple>
 
@@ -137,12 +138,24 @@ private:
         refuseOffload();
       return;
     }
+    refuseLayers();
     refuse(a.strategy.value == Strategy::Other, a.distributedType,
            std::string(toString(a.distributedType.value)));
     refuse(*script.tf32, script.tf32, "TF32");
     refuse(a.mixedPrecision.value == MixedPrecision::Fp8, a.mixedPrecision,
            "fp8");
     refuse(script.fp8->has_value(), script.fp8, "fp8");
+  }
+
+  /// Layers that accel-run cannot run.
+  void refuseLayers() {
+    const huggingface::ModelConfig *config = inputs.model.config();
+    const char *why = config && config->hasMamba()       ? noScanKernel
+                      : config && config->hasDeltaRule() ? noDeltaKernel
+                                                         : nullptr;
+    if (why)
+      report(Severity::Error, notSupportedCode, job().model.at, job().model.key,
+             why, withoutAccelRun());
   }
 
   /// `offload` of a job, which a framework does not read: it says what the
