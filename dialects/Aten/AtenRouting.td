@@ -117,15 +117,17 @@ def Aten_HistcOp
               [InferTypeOpAdaptor, Aten_OwnCost, Aten_OwnWorkspace]> {
   let summary = "how many elements lie in each of some equal ranges";
   let description = [{
-    Of [min, max], whose last range holds max as well.
+    Of [min, max], whose last range holds max as well. CPUs have no kernel for
+    integers; CUDA's for floating-point numbers is none that
+    torch.use_deterministic_algorithms takes.
 
     ```mlir
     %0 = aten.histc %x, 8 [0 : 8] : (tensor<32xf32>) -> tensor<8xf32>
     ```
   }];
-  let arguments = (ins Aten_FloatTensor:$self, I64Attr:$bins, I64Attr:$min,
+  let arguments = (ins Aten_Tensor:$self, I64Attr:$bins, I64Attr:$min,
                        I64Attr:$max);
-  let results = (outs Aten_FloatTensor:$result);
+  let results = (outs Aten_Tensor:$result);
   let assemblyFormat = [{
     $self `,` $bins `[` $min `:` $max `]` attr-dict `:`
     functional-type(operands, results)

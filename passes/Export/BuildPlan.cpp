@@ -10,6 +10,7 @@
 #include "passes/Export/BuildSkeleton.h"
 #include "passes/Export/ExportFunction.h"
 #include "passes/PipelineSchedules/Schedule.h"
+#include "runtime/plan/Deterministic.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -173,7 +174,7 @@ private:
       FailureOr<plan::Function> exported =
           exportFunction(function, plan.device == "cpu" ? aten::Device::Cpu
                                                         : aten::Device::Cuda);
-      if (failed(exported))
+      if (failed(exported) || failed(verifyBits(function, *exported)))
         return failure();
       entry->second = static_cast<int>(plan.functions.size());
       plan.functions.push_back(std::move(*exported));
@@ -182,6 +183,21 @@ private:
       return failure();
     return verifyGradients(call,
                            symbols.lookup<func::FuncOp>(call.getCallee()));
+  }
+
+  /// Refuses kernels that give other bits each time where the job asks for the
+  /// same.
+  LogicalResult verifyBits(func::FuncOp function, const plan::Function &f) {
+    if (!plan.job.deterministic || plan.device == "cpu")
+      return success();
+    for (const plan::Instruction &instruction : f.instructions)
+      if (plan::bitsOnCuda(instruction, f.slots) != plan::Bits::Same)
+        return emitError(function.getLoc(), "'deterministic: true': ")
+               << instruction.op << (instruction.where.empty() ? "" : " of ")
+               << instruction.where
+               << " gives other bits each time on CUDA, and there is no kernel "
+                  "that gives the same [not-supported]";
+    return success();
   }
 
   /// An edited call may have become one of another function.

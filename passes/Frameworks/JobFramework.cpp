@@ -92,6 +92,12 @@ bool castsByAutocast(mlir::ModuleOp module) {
          scriptOf(module).autocastAlone;
 }
 
+bool isDeterministic(mlir::ModuleOp module) {
+  auto job = sharding::findOnly<sharding::JobOp>(module);
+  auto training = job ? job.getTrainingAttr() : DictionaryAttr();
+  return training && training.get("deterministic");
+}
+
 /// Trainers with models of their own run the kernels that their rates were
 /// fitted to. cuDNN's kernel is not deterministic. torch's ring attention has
 /// it over shards of tokens (_scaled_dot_product_ring_cudnn_attention of
@@ -104,8 +110,7 @@ static int64_t cudnnHeadOf(mlir::ModuleOp module,
   if (!job || !job.getCapability() || !kernels.transformers || flash ||
       (mesh && mesh.axisSize("cp") > 1 && !frameworkOf(module).eager()))
     return 0;
-  auto training = job.getTrainingAttr();
-  if (training && training.get("deterministic"))
+  if (isDeterministic(module))
     return 0;
   const int64_t head = frameworks::cudnnHead(
       versionsOf(module).torch, job.getCapability()->convertToDouble());

@@ -55,6 +55,9 @@ void setScript(mlir::ModuleOp module, const ScriptTraits &script);
 /// shards without a policy of dtypes.
 bool castsByAutocast(mlir::ModuleOp module);
 
+/// Whether the job asks for kernels that give the same bits each time.
+bool isDeterministic(mlir::ModuleOp module);
+
 /// How its models compute, with what the request "compile" asks for.
 frameworks::Kernels kernelsOf(mlir::ModuleOp module);
 

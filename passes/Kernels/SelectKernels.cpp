@@ -118,6 +118,29 @@ static LogicalResult checkExecutable(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
+/// Integers that are copies in floating point for CPUs, whose kernel counts no
+/// others, are counted themselves: deterministic algorithms on CUDA count
+/// nothing else. The counts are the same numbers.
+static void countIntegers(func::FuncOp function) {
+  SmallVector<aten::HistcOp> ops;
+  function.walk([&](aten::HistcOp op) { ops.push_back(op); });
+  for (aten::HistcOp op : ops) {
+    auto copy = op.getSelf().getDefiningOp<aten::ToCopyOp>();
+    if (!copy ||
+        !tensorType(copy.getSelf()).getElementType().isSignlessInteger() ||
+        tensorType(copy.getSelf()).getElementType().isInteger(1))
+      continue;
+    OpBuilder b(op);
+    Value counts = aten::HistcOp::create(
+        b, op.getLoc(), copy.getSelf(), op.getBins(), op.getMin(), op.getMax());
+    op.getResult().replaceAllUsesWith(castTo(
+        b, op.getLoc(), counts, tensorType(op.getResult()).getElementType()));
+    op->erase();
+    if (copy->use_empty())
+      copy->erase();
+  }
+}
+
 /// PyTorch's own, which keeps a mask: of one byte an element in CUDA's kernel,
 /// in the dtype of the input on CPUs.
 static Value selectDropout(OpBuilder &b, aten::Device device,
@@ -180,12 +203,16 @@ struct SelectKernelsPass
     const bool replaced = trainer || kernels.fusedGate ||
                           kernels.norm != frameworks::NormKernel::Written ||
                           kernels.loss != frameworks::LossKernel::Wide;
+    const bool counts =
+        !asModules && name == "cuda" && isDeterministic(getOperation());
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (failed(checkGrouped(function)) ||
           (!asModules && failed(checkExecutable(function))))
         return signalPassFailure();
       if (asModules && replaced && !function.isExternal())
         toTrainerForm(function, kernels);
+      if (counts)
+        countIntegers(function);
       selectKernels(function,
                     name == "cpu" ? aten::Device::Cpu : aten::Device::Cuda,
                     asModules, kernels);

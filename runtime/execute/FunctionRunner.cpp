@@ -6,6 +6,7 @@
 #include "runtime/execute/FunctionRunner.h"
 
 #include "runtime/collectives/Backend.h"
+#include "runtime/plan/Deterministic.h"
 #include "runtime/tensors/Tensors.h"
 
 #include <ATen/Context.h>
@@ -191,10 +192,14 @@ FunctionRunner::prepare(const plan::Instruction &instruction,
   if (device.device().is_cpu())
     call.indexCheck = indexCheckOf(name);
   const c10::FunctionSchema &schema = handle->schema();
-  if (name == "aten::_scaled_dot_product_cudnn_attention_backward" &&
+  if (const plan::Bits bits = plan::bitsOnCuda(instruction, function.slots);
+      bits != plan::Bits::Same && !device.device().is_cpu() &&
       at::globalContext().deterministicAlgorithms())
-    throw PlanError("does not give the same bits each time; a plan of a job "
-                    "with 'deterministic: true' takes another kernel");
+    throw PlanError(
+        std::string("does not give the same bits each time; ") +
+        (bits == plan::Bits::Vary
+             ? "a plan of a job with 'deterministic: true' takes another kernel"
+             : "CUDA has no other kernel for it"));
   if (std::string problem = isOpaque ? opaqueProblem(schema) : "";
       !problem.empty())
     throw PlanError("cannot be an opaque operator: " + problem);

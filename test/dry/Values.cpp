@@ -269,6 +269,12 @@ const std::map<std::string, Compute> &equivalents() {
        [](const Values &in, const Values &out) {
          put(out[0], tensor(in, 0) * at::sigmoid(tensor(in, 1).neg()));
        }},
+      // Integers are counted on GPUs alone.
+      {"aten::histc",
+       [](const Values &in, const Values &out) {
+         put(out[0], at::histc(inF32(in, 0), in[1].toInt(), in[2].toScalar(),
+                               in[3].toScalar()));
+       }},
       {"aten::mm.dtype_out",
        [](const Values &in, const Values &) {
          tensor(in, 3).copy_(at::mm(tensor(in, 0).to(at::kFloat),
