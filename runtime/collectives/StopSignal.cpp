@@ -23,7 +23,7 @@ volatile std::sig_atomic_t ends = 0; // SIGTERM and SIGINT have come
 volatile time_t endsAt = 0;
 
 /// Before training.
-volatile std::sig_atomic_t defers = 0, resumable = 0;
+volatile std::sig_atomic_t defers = 0, trains = 0, resumable = 0;
 char speaker[64] = "accel-run";
 
 time_t seconds() {
@@ -97,6 +97,13 @@ void setStopBefore(const std::string &who, bool resumes) {
 }
 
 void deferStopSignals() { defers = 1; }
+
+void beginTraining() { trains = 1; }
+
+void endIfAskedBefore() {
+  if (defers && asked && !trains)
+    endBefore(asked);
+}
 
 int stopAsked() { return asked; }
 

@@ -33,6 +33,12 @@ void setStopBefore(const std::string &who, bool resumes);
 /// From now on the signals ask. A SIGTERM or SIGINT within two seconds of the
 /// first one of both is the same request: a terminal and a launcher send it.
 void deferStopSignals();
+/// All ranks train from now on.
+void beginTraining();
+/// For a rank that waits in vain for another one. What is asked of all ranks
+/// ends one that has not come so far at once: before training this one ends in
+/// the same way, if it is asked too.
+void endIfAskedBefore();
 /// The signal that has asked, or 0.
 int stopAsked();
 /// "SIGTERM".

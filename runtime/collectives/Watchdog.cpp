@@ -74,6 +74,7 @@ Watchdog::~Watchdog() {
 }
 
 void Watchdog::end(const std::string &message) {
+  endIfAskedBefore();
   std::fprintf(stderr, "accel-run: rank %d stops: %s\n", environment.rank,
                message.c_str());
   std::fflush(nullptr);

@@ -9,6 +9,9 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <limits>
+
 namespace accel::run {
 
 DeviceScaler::DeviceScaler(c10::Device device) {
@@ -22,7 +25,8 @@ DeviceScaler::DeviceScaler(c10::Device device) {
 
 void DeviceScaler::set(const LossScaler &scaler) {
   rules = scaler.rules();
-  scaleTensor.fill_(scaler.scale());
+  scaleTensor.fill_(std::min(
+      scaler.scale(), static_cast<double>(std::numeric_limits<float>::max())));
   goodSteps.fill_(scaler.get().goodSteps);
 }
 

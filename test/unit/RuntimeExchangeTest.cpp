@@ -209,7 +209,7 @@ TEST(RuntimeExchange, RowsGoToTheirExpertsAndBack) {
     if (!at::equal(call(ExchangeKind::Combine, 6).run(sent, ends),
                    values[place]))
       difference += 10;
-    if (!at::equal(call(ExchangeKind::ExpertEnds, 8).run(ends),
+    if (!at::equal(call(ExchangeKind::ExpertEnds, 8).run(ends, ends),
                    at::tensor(own, at::kInt)))
       difference += 100;
     // Started, with another exchange between, they give the same; the ends may
@@ -239,7 +239,7 @@ TEST(RuntimeExchange, RowsGoToTheirExpertsAndBack) {
       difference += 1e7;
     // Rank 1 receives eight rows, and every rank finds that seven are too few.
     try {
-      call(ExchangeKind::ExpertEnds, 7).run(ends);
+      call(ExchangeKind::ExpertEnds, 7).run(ends, ends);
       difference += 1000;
     } catch (const run::RowsError &error) {
       if (std::string(error.what()) !=

@@ -237,21 +237,24 @@ TEST(RuntimeExecute, InfiniteGradientsSkipTheStepAndHalveTheScale) {
          auto input = [&](int64_t, const std::string &name) {
            return batch(plan, name, groups.mesh().dataIndex());
          };
-         // 3e38 / 2 ranks * a gradient of a few: overflow on some rank.
+         // A gradient of a few at 3e38: overflow on some rank.
          executor.unit(0).shard().mul_(1e3);
          auto result = executor.step(input, {0.05});
          out.push_back(result.skipped);
-         out.push_back(executor.scaler().scale());
+         out.push_back(executor.scaler().get().scale);
          out.push_back(executor.optimizerSteps());
          out.push_back(at::equal(before, executor.unit(1).shard()));
          executor.scaler().set({65536, 1999});
          result = executor.step(input, {0.05});
          out.push_back(result.skipped);
+         out.push_back(executor.scaler().get().scale);
+         // Sums of two ranks are at twice that.
          out.push_back(executor.scaler().scale());
          out.push_back(executor.optimizerSteps());
          return out;
        })) {
-    EXPECT_EQ(got, (std::vector<double>{1, 1.5e38, 0, 1, 0, 131072, 1}));
+    EXPECT_EQ(got,
+              (std::vector<double>{1, 1.5e38, 0, 1, 0, 131072, 262144, 1}));
   }
 }
 

@@ -525,6 +525,7 @@ int Trainer::run() {
     if (stopSignal)
       return stop(firstStep, /*saved=*/true);
   }
+  beginTraining();
   // A GPU gets the next step before the host looks at the last one.
   const size_t stepsAhead =
       device.device().is_cpu() || options.debugNan ? 0 : 1;

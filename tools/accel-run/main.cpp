@@ -133,6 +133,7 @@ int runRank(const Input &input, const Options &options,
     return code;
   } catch (const CollectiveError &failure) {
     watchdog.findCulprit(); // ends the process if it finds one
+    endIfAskedBefore();
     if (const int signal = stopAsked()) {
       std::fprintf(stderr,
                    "accel-run: %s stops: another rank has gone, and %s asks "

@@ -31,7 +31,7 @@ while (len(children(job.pid)) < 2 if early else
     if time.time() > deadline or job.poll() is not None:
         print(job.communicate()[0])
         sys.exit("it did not start to train")
-    time.sleep(0.02)
+    time.sleep(0.001 if early else 0.02)
 ranks = children(job.pid)
 targets = [job.pid if one == "launcher" else ranks[int(one.split()[1])]
            for one in whom.split(":")]

@@ -38,10 +38,11 @@ FileForm formOf(EmitKind kind) {
     return FileForm::Python;
   case EmitKind::Torchtitan:
     return FileForm::Torchtitan;
+  case EmitKind::MemorySnapshot:
+    return FileForm::Snapshot;
   case EmitKind::Accelerate:
   case EmitKind::Job:
   case EmitKind::Megatron:
-  case EmitKind::MemorySnapshot:
     break;
   }
   return FileForm::Other;

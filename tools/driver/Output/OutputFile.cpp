@@ -79,6 +79,10 @@ bool isStartOf(FileForm form, std::string_view start) {
     return line.starts_with("# ") && has(line, ", as accel-opt plans it.");
   case FileForm::Schema:
     return start.starts_with("{") && has(start, "/docs/schemas/");
+  case FileForm::Snapshot:
+    // torch writes its own with a later protocol of pickle.
+    return start.starts_with("\x80\x02}(") &&
+           has(start.substr(0, 32), "segments");
   case FileForm::Other:
     break;
   }
@@ -105,6 +109,8 @@ const char *nameOf(FileForm form) {
     return "file that accel-opt wrote";
   case FileForm::Schema:
     return "schema of accel-opt";
+  case FileForm::Snapshot:
+    return "snapshot of accel-opt";
   case FileForm::Other:
     break;
   }

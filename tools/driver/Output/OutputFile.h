@@ -32,7 +32,8 @@ enum class FileForm {
   Python,
   Torchtitan,
   Schema,
-  Other // cannot be told from what somebody else wrote
+  Snapshot, // of memory
+  Other     // cannot be told from what somebody else wrote
 };
 
 /// A file to write.
