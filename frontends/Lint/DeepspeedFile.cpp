@@ -103,7 +103,10 @@ private:
              std::string(path).substr(5) + " is of ZeRO stages 1, 2 and 3 only",
              "write \"stage\": 2, or false here");
     const yaml::Node *device = at("zero_optimization.offload_optimizer.device");
-    if (isTrue(half) && !whole && (!device || jsonText(*device) == "none"))
+    // cpu_offload is its former name.
+    const bool onHost = isTrue("zero_optimization.cpu_offload") ||
+                        (device && jsonText(*device) != "none");
+    if (isTrue(half) && !whole && !onHost)
       fail(half,
            "fp16_master_weights_and_grads needs the optimizer on the host, in "
            "DeepSpeedCPUAdam",

@@ -240,8 +240,11 @@ void keepAside(const std::string &path, const std::string &why,
     renameDurably(path, kept);
   else
     moveFolder(path, kept, mark);
-  std::fprintf(stderr, "accel-run: warning: %s %s: it is now %s\n", own.c_str(),
-               why.c_str(), kept.c_str());
+  // What was being written is not the folder of that name.
+  const std::string &shown =
+      named.extension() == plan::partialSuffix ? path : own;
+  std::fprintf(stderr, "accel-run: warning: %s %s: it is now %s\n",
+               shown.c_str(), why.c_str(), kept.c_str());
 }
 
 } // namespace accel::run
