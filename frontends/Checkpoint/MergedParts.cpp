@@ -89,16 +89,32 @@ private:
             takeMade(std::move(shards->buffers)));
   }
 
+  bool holdsWeights(const Part &part, const std::string &file) const {
+    if (!isWeights(part))
+      return false;
+    const WeightKeys places(part);
+    return std::any_of(
+        part.tensors.begin(), part.tensors.end(), [&](const Tensor &tensor) {
+          return places.roleOf(tensor) == Role::Weight &&
+                 std::any_of(
+                     tensor.pieces.begin(), tensor.pieces.end(),
+                     [&](const Piece &piece) { return piece.file == file; });
+        });
+  }
+
   bool take(const Part &part) {
     if (!part.unread.empty()) {
       merged.unread[part.unread].push_back(part.path);
       return true;
     }
     for (const Damage &damage : part.damage)
-      merged.unread["damaged, and holds none of the weights"].push_back(
-          std::filesystem::path(damage.file)
-              .lexically_relative(read.folder)
-              .string());
+      merged
+          .unread[holdsWeights(part, damage.file)
+                      ? "damaged behind the weights, which are read"
+                      : "damaged, and holds none of the weights"]
+          .push_back(std::filesystem::path(damage.file)
+                         .lexically_relative(read.folder)
+                         .string());
     if (!isWeights(part)) {
       merged.leftOut += int64_t(part.tensors.size());
       return true;

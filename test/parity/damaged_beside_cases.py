@@ -134,7 +134,7 @@ def shards(context):
     os.truncate(shard, weights)
     answer = merge(context, both, context.path("front"))["merged"]
     equal(loaded(context.path("front")), want)
-    check(answer["unread"]["damaged, and holds none of the weights"]
+    check(answer["unread"]["damaged behind the weights, which are read"]
           == ["__0_0.distcp"], answer)
     refused(command(context, "convert", both, context.path("no"), "--to", "dcp",
                     expect=1), "is cut")
