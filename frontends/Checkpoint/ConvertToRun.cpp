@@ -33,7 +33,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr const char *shardName = "rank-00000.safetensors";
-constexpr const char *runPrefix = "converted-";
 
 /// The tensor's elements in one row.
 Tensor flattened(const Tensor &tensor) {
@@ -272,7 +271,7 @@ private:
         }) < 0)
       return false;
     const size_t at = header.find(old);
-    runName = runPrefix + content.hexDigest().substr(0, 16);
+    runName = plan::convertedRun + content.hexDigest().substr(0, 16);
     return file.write("\"run\":\"" + runName + "\"", int64_t(8 + at)) &&
            file.sync();
   }
@@ -320,7 +319,7 @@ private:
   std::list<Tensor> flat;
   Merged merged;
   plan::Sha256 content; // the same input, the same name
-  std::string runName = runPrefix + std::string(16, '0');
+  std::string runName = plan::convertedRun + std::string(16, '0');
   Converted converted;
 };
 

@@ -240,11 +240,9 @@ void keepAside(const std::string &path, const std::string &why,
     renameDurably(path, kept);
   else
     moveFolder(path, kept, mark);
-  // What was being written is not the folder of that name.
-  const std::string &shown =
-      named.extension() == plan::partialSuffix ? path : own;
-  std::fprintf(stderr, "accel-run: warning: %s %s: it is now %s\n",
-               shown.c_str(), why.c_str(), kept.c_str());
+  // A folder that was replaced has the name of the one that was being written.
+  std::fprintf(stderr, "accel-run: warning: %s %s: it is now %s\n", own.c_str(),
+               why.c_str(), kept.c_str());
 }
 
 } // namespace accel::run

@@ -48,10 +48,9 @@ nlohmann::json readRun(const std::string &dir) {
   if (!fs::is_regular_file(fs::symlink_status(path, code)))
     return nullptr;
   nlohmann::json json = readObject(path.string());
-  const std::string run = textOf(json, "run");
-  const bool own =
-      json.is_object() && json.value("format", nlohmann::json()) == 1 &&
-      run.size() == 16 && run.find_first_not_of("0123456789abcdef") == run.npos;
+  const bool own = json.is_object() &&
+                   json.value("format", nlohmann::json()) == 1 &&
+                   plan::isRunName(textOf(json, "run"));
   return own ? json : nlohmann::json(nullptr);
 }
 

@@ -38,6 +38,17 @@ constexpr const char *removedSuffix = ".accel-run-removed";
 /// The suffix of what accel-run takes out of its way and never removes.
 constexpr const char *keptSuffix = ".kept";
 
+/// Runs are named by 16 hexadecimal digits, those of converted checkpoints with
+/// this before them.
+constexpr const char *convertedRun = "converted-";
+inline bool isRunName(const std::string &name) {
+  const size_t digits =
+      name.starts_with(convertedRun) ? std::strlen(convertedRun) : 0;
+  return name.size() == digits + 16 &&
+         name.find_first_not_of("0123456789abcdef", digits) ==
+             std::string::npos;
+}
+
 /// True if `name` is a checkpoint's.
 inline bool isCheckpointName(const std::string &name) {
   const size_t digits = std::strlen(checkpointPrefix);

@@ -257,3 +257,5 @@ CASES = [(name, own(name, text)) for name, text in OWN.items()] + [
     ("families-adapters", families("fsdp2-two", [
         "--micro-batch", "4", "--lora-r", "16", "--dtype", "f32", *SHORT])),
     ("real-files", real)]
+
+REPEATED = {"families-adapters"}

@@ -79,3 +79,8 @@ CASES = [
                                     axes=SP)),
     ("sp2-other-meshes", other_meshes("sp")),
 ]
+
+# Functions of these families on the same axes are in partition_cases; dtypes and
+# recomputation are those of cp.
+REPEATED = {"cp2-qwen3", "sp2-gpt2", "sp2-window", "sp2-qwen3-moe",
+            "sp2-full-checkpointing", "sp2-bf16"}

@@ -295,5 +295,10 @@ CASES = [
         context, "six-tied", ranks=4, accumulation=3, tp=2, pipeline="zb-v",
         max_grad_norm=0.5)),
 ]
+# Of each schedule two stages, three with tied weights, and one other axis stay.
 REPEATED = {"pp2-tied-bf16", "pp2-sp2", "interleaved-pp2-dp2-checkpointing",
-            "zb-h1-pp2-dp2-checkpointing", "zb-v-to-data-parallel"}
+            "zb-h1-pp2-dp2-checkpointing", "zb-v-to-data-parallel",
+            "pp3-gpt2-tied", "gpipe-pp3-tied", "interleaved-pp3-clipping",
+            "interleaved-pp2-tied", "zb-h1-pp3", "zb-h1-pp4", "zb-h1-pp2-bf16",
+            "zb-h1-to-data-parallel", "zb-v-pp3", "zb-v-pp2-bf16",
+            "zb-v-pp2-tied", "zb-v-pp2-dp2-tied", "zb-v-pp2-dp2-checkpointing"}

@@ -176,3 +176,6 @@ CASES = [
     ("other-meshes", moves_to_other_meshes),
     ("first-values", first_values),
 ]
+
+# Functions of these families on the same axes are in partition_cases.
+REPEATED = {"tp2-dp2-bias", "tp2-dp2-phi3", "tp2-dp2-qwen3"}

@@ -297,4 +297,7 @@ REPEATED = {f"fsdp-2-ranks-{name}" for name in (
     "falcon-alibi", "mpt", "roberta", "vit", "bert-bf16", "t5-bf16", "arcee",
     "cohere", "cohere2", "ernie4_5", "exaone4", "glm", "glm4", "granite",
     "granitemoe", "ministral3", "olmo3", "phi", "seed_oss", "smollm3",
-    "stablelm", "starcoder2")}
+    "stablelm", "starcoder2", "mistral3-tower", "ministral3-tower",
+    "llava-tower", "qwen2-5-vl-tower", "hunyuan_v1_dense")} | {
+        # As with two ranks, or with another model.
+        "fsdp-3-ranks-gpt2-untied-full-checkpointing", "hsdp-2x2-accumulation"}
