@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace accel::checkpoint {
 
@@ -89,10 +90,8 @@ private:
             takeMade(std::move(shards->buffers)));
   }
 
-  bool holdsWeights(const Part &part, const std::string &file) const {
-    if (!isWeights(part))
-      return false;
-    const WeightKeys places(part);
+  static bool holdsWeights(const Part &part, const WeightKeys &places,
+                           const std::string &file) {
     return std::any_of(
         part.tensors.begin(), part.tensors.end(), [&](const Tensor &tensor) {
           return places.roleOf(tensor) == Role::Weight &&
@@ -107,15 +106,18 @@ private:
       merged.unread[part.unread].push_back(part.path);
       return true;
     }
+    std::optional<WeightKeys> places;
+    if (isWeights(part))
+      places.emplace(part);
     for (const Damage &damage : part.damage)
       merged
-          .unread[holdsWeights(part, damage.file)
+          .unread[places && holdsWeights(part, *places, damage.file)
                       ? "damaged behind the weights, which are read"
                       : "damaged, and holds none of the weights"]
           .push_back(std::filesystem::path(damage.file)
                          .lexically_relative(read.folder)
                          .string());
-    if (!isWeights(part)) {
+    if (!places) {
       merged.leftOut += int64_t(part.tensors.size());
       return true;
     }
@@ -127,13 +129,12 @@ private:
                     "PeftModel.from_pretrained loads it as it is; convert "
                     "takes model.safetensors with PeftModel.state_dict() in "
                     "its place");
-    const WeightKeys places(part);
-    const std::vector<std::string> &keys = places.around();
+    const std::vector<std::string> &keys = places->around();
     std::string prefix; // of names, which count the items of lists too
     for (const std::string &key : keys)
       prefix += key + ".";
     for (const Tensor &tensor : part.tensors) {
-      const Role role = places.roleOf(tensor);
+      const Role role = places->roleOf(tensor);
       if (role != Role::Weight) {
         ++merged.leftOut;
         if (tensor.unsure)

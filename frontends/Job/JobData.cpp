@@ -8,10 +8,10 @@
 #include "frontends/Job/TokenFiles.h"
 
 #include "frontends/Diagnostics/InputFiles.h"
+#include "runtime/plan/EarlierOutput.h"
 #include "runtime/plan/Fields/Job.h"
 #include "runtime/plan/NpyHeader.h"
 #include "runtime/plan/OutputModel.h"
-#include "runtime/plan/PredictionsFile.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -198,17 +198,16 @@ std::string addedTo(const std::string &path, Made made) {
   return foundIn(path, made, /*reads=*/false);
 }
 
-std::string othersIn(const std::string &path, Made made) {
-  return foundIn(path, made, /*reads=*/true);
+std::string removeIfOwn(const std::string &path, Made made) {
+  std::string others = foundIn(path, made, /*reads=*/true);
+  if (others.empty() && isThere(path))
+    erase(path, made);
+  return others;
 }
 
 void removeOwn(const std::string &path, Made made) {
-  if (!isThere(path))
-    return;
-  if (const std::string others = othersIn(path, made); !others.empty())
+  if (const std::string others = removeIfOwn(path, made); !others.empty())
     keepAside(path, others, markOf(made));
-  else
-    erase(path, made);
 }
 
 void removeUnfinished(const std::string &path, Made made) noexcept {

@@ -51,13 +51,14 @@ nlohmann::json readObject(const std::string &path);
 /// What at `path` has a name that accel-run does not write, as a message goes
 /// on ("has 'mine', which accel-run has not written"), or "".
 std::string addedTo(const std::string &path, Made made);
-/// The same, and files that are not what accel-run has written into them.
-std::string othersIn(const std::string &path, Made made);
 
 /// Removes what accel-run has written at `path`, if anything is there. What
 /// holds something else is kept aside. A checkpoint first loses its name, so
 /// that no half of one counts.
 void removeOwn(const std::string &path, Made made);
+/// Removes it if nothing else is there; otherwise leaves it, and says as
+/// addedTo does what there is: files that were changed too.
+std::string removeIfOwn(const std::string &path, Made made);
 /// Removes what could not be written to its end, unless it holds something
 /// else.
 void removeUnfinished(const std::string &path, Made made) noexcept;

@@ -113,10 +113,8 @@ void removeOld(const std::string &dir, const std::string &run, int64_t keep) {
       own.push_back(std::move(checkpoint));
   static std::set<std::string> named;
   for (size_t i = 0; i + keep < own.size(); ++i) {
-    const std::string others = othersIn(own[i].path, Made::Checkpoint);
-    if (others.empty())
-      removeOwn(own[i].path, Made::Checkpoint);
-    else if (named.insert(own[i].path).second)
+    const std::string others = removeIfOwn(own[i].path, Made::Checkpoint);
+    if (!others.empty() && named.insert(own[i].path).second)
       std::fprintf(stderr,
                    "accel-run: warning: %s %s: the checkpoint is not removed\n",
                    own[i].path.c_str(), others.c_str());

@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/TraceEvents.h"
 
+#include "runtime/plan/EarlierOutput.h"
+
 namespace accel::plan {
 
 static double microseconds(double seconds) { return seconds * 1e6; }
@@ -43,7 +45,7 @@ void TraceEvents::counter(const std::string &name, double at,
 }
 
 std::string TraceEvents::text() const {
-  std::string out = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+  std::string out(traceStart);
   for (const Arguments &event : events)
     out += (&event == &events.front() ? "\n" : ",\n") +
            event.dump(-1, ' ', false, Arguments::error_handler_t::replace);

@@ -6,8 +6,8 @@
 #include "tools/driver/Output/OutputFile.h"
 
 #include "frontends/Diagnostics/InputFiles.h"
+#include "runtime/plan/EarlierOutput.h"
 #include "runtime/plan/PlanJson.h"
-#include "runtime/plan/PredictionsFile.h"
 #include "tools/options/Arguments.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ bool isStartOf(FileForm form, std::string_view start) {
   case FileForm::Dot:
     return start.starts_with("// Units and schedule of ");
   case FileForm::Trace:
-    return start.starts_with("{\"displayTimeUnit\": \"ms\", \"traceEvents\"");
+    return start.starts_with(plan::traceStart);
   case FileForm::Python:
     return start.starts_with("\"\"\"FSDP2 as accel-opt plans it for ");
   case FileForm::Torchtitan:

@@ -1,15 +1,16 @@
-//===- PredictionsFile.h - Files of predictions and logs --------*- C++ -*-===//
+//===- EarlierOutput.h - What an output may replace -------------*- C++ -*-===//
 //
 // Part of accel-opt, under the Apache License v2.0.
 //
 //===----------------------------------------------------------------------===//
 //
-// A run begins the file anew. So that this is never data, weights or somebody
-// else's file, a file is replaced only where a run has written it.
+// A run begins the files of its outputs anew. So that none of them is data,
+// weights or somebody else's file, a file is replaced only where a run has
+// written it: where it begins as that output does.
 //
 //===----------------------------------------------------------------------===//
-#ifndef ACCEL_RUNTIME_PLAN_PREDICTIONSFILE_H
-#define ACCEL_RUNTIME_PLAN_PREDICTIONSFILE_H
+#ifndef ACCEL_RUNTIME_PLAN_EARLIEROUTPUT_H
+#define ACCEL_RUNTIME_PLAN_EARLIEROUTPUT_H
 
 #include <filesystem>
 #include <fstream>
@@ -18,6 +19,10 @@
 #include <string_view>
 
 namespace accel::plan {
+
+/// How a trace begins, of a plan's step and of a measured one.
+inline constexpr std::string_view traceStart =
+    "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
 
 /// The first `bytes` of a file, or what it has of them.
 inline std::string startOf(const std::filesystem::path &path, size_t bytes) {
@@ -79,7 +84,7 @@ inline bool mayHoldSummary(const std::filesystem::path &path) {
   return mayHoldText(path, "{\n  \"measured\": {");
 }
 inline bool mayHoldTrace(const std::filesystem::path &path) {
-  return mayHoldText(path, "{\"displayTimeUnit\": \"ms\", \"traceEvents\"");
+  return mayHoldText(path, traceStart);
 }
 inline bool mayHoldTimes(const std::filesystem::path &path) {
   return mayHoldText(path, "{\n \"format\": 2,\n \"device\": ");
@@ -87,4 +92,4 @@ inline bool mayHoldTimes(const std::filesystem::path &path) {
 
 } // namespace accel::plan
 
-#endif // ACCEL_RUNTIME_PLAN_PREDICTIONSFILE_H
+#endif // ACCEL_RUNTIME_PLAN_EARLIEROUTPUT_H
