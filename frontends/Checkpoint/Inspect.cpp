@@ -299,6 +299,12 @@ private:
     return fs::is_regular_file(root / name, failed);
   }
 
+  bool hasRunShards() const {
+    return std::any_of(
+        result.parts.begin(), result.parts.end(),
+        [&](const Part &part) { return part.runShard && isIn(part, root); });
+  }
+
   /// state.json is accel-run's, trainer_state.json transformers'.
   bool readStates() {
     for (auto [name, key] : {std::pair{"state.json", "step"},
@@ -309,16 +315,16 @@ private:
       nlohmann::json json;
       if (!readJson(name, json))
         return false;
-      if (!json.is_object())
-        continue;
       if (auto step = json.find(key);
           step != json.end() && step->is_number_integer())
         result.step = step->get<int64_t>();
       if (auto run = json.find("run"); run != json.end() && run->is_string())
         result.run = run->get<std::string>();
-      if (own && json.contains("files"))
+      // Beside shards it is accel-run's, whatever is damaged in it.
+      const bool named = json.contains("files");
+      if (own && (named || hasRunShards()))
         return ours = true,
-               checkFiles(json["files"]) &&
+               (!named || checkFiles(json["files"])) &&
                    readRunState((root / name).string(), diagnostics);
     }
     return true;
