@@ -133,10 +133,13 @@ std::optional<int64_t> Fields::readInteger(const char *key, int64_t least,
   bool tooLarge = value.kind == yaml::Kind::Int && value.number > least;
   if (tooLarge)
     wanted = "at most " + std::to_string(most);
+  const bool quoted =
+      value.isString() && !value.isPlain() && !value.text.empty() &&
+      value.text.find_first_not_of("0123456789") == std::string::npos;
   error("invalid-value", key,
         keyPath(key) + " must be " + wanted + ", this is " +
             yaml::shortText(value),
-        value.isString() && !value.isPlain() ? "remove the quotes" : "");
+        quoted ? "remove the quotes" : "");
   return std::nullopt;
 }
 

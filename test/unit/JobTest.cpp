@@ -192,6 +192,17 @@ TEST_F(Job, StepsOfALineOfTheLog) {
             "logging_steps must be a positive integer, this is 0");
 }
 
+TEST_F(Job, QuotesAreNamedWhereTheyAreWhatIsWrong) {
+  load(base + "logging_steps: \"25\"\n");
+  EXPECT_EQ(engine.all()[0].hint, "remove the quotes");
+}
+
+TEST_F(Job, OtherTextHasNoQuotesToRemove) {
+  load(base + "logging_steps: \"soon\"\n");
+  EXPECT_EQ(findings(), "invalid-value 4 logging_steps");
+  EXPECT_EQ(engine.all()[0].hint, "");
+}
+
 TEST_F(Job, LinesOfTheLogAreOfWholeSteps) {
   load(base + "logging_steps: 2.5\n");
   EXPECT_EQ(findings(), "invalid-value 4 logging_steps");
