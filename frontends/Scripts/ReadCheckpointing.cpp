@@ -64,8 +64,8 @@ void SettingsReader::readCheckpointing() {
   if (asked || now || before)
     set(settings.layerCheckpointing, asked, counts, asked ? "true" : "false");
   readTrlOffloading(asked);
-  if (!asked)
-    return;
+  // The form counts where nothing is recomputed too: changes that are proposed
+  // begin to.
   auto [reentrant, why] = defaultForm();
   for (const char *kwargs :
        {"activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"}) {
@@ -79,6 +79,8 @@ void SettingsReader::readCheckpointing() {
       reentrant = true;
       why = "default of torch.utils.checkpoint";
     }
+    if (!asked)
+      break;
     if (const yaml::Node *layers = options->find("every_n_layers"))
       readCheckpointedLayers(kwargs, *layers);
     if (const yaml::Node *offload = options->find("offload");
@@ -131,12 +133,11 @@ void SettingsReader::readCheckpointedLayers(const char *kwargs,
 }
 
 void settleCheckpointForm(const Recipe &recipe, JobConfig &job) {
-  if (!*job.script.layerCheckpointing)
-    return;
   const Reader reader = recipe.reader();
   const Versions &releases = recipe.versions();
   const AccelerateConfig &a = job.accelerate;
   Setting<bool> &form = job.reentrantCheckpointing;
+  const bool asked = *job.script.layerCheckpointing;
   auto force = [&](bool reentrant, const char *why) {
     form.value = reentrant;
     form.why = why;
@@ -149,6 +150,11 @@ void settleCheckpointForm(const Recipe &recipe, JobConfig &job) {
     force(true, "TRL takes it for adapters under ZeRO stage 3");
   else if (reader == Reader::LlamaFactory && *a.strategy == Strategy::Fsdp2)
     force(false, "LLaMA-Factory takes it under FSDP2");
+  else if (!asked &&
+           (*a.strategy == Strategy::Fsdp1 || *a.strategy == Strategy::Fsdp2))
+    force(false, "FSDP's own checkpoints are not reentrant");
+  if (!asked)
+    return;
   EffectiveValue row;
   row.key = job.script.owner + ".use_reentrant";
   row.effective = *form ? "true" : "false";
