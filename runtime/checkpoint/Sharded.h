@@ -35,6 +35,9 @@ struct TrainState {
   int64_t tensorRanks = 0; // of tp; 0: not recorded
   std::string optimizer;   // of the plan; empty: not recorded
   SampleOrder samples;     // empty: not recorded
+  /// The evaluation after `step` was broken off, and is done when the run goes
+  /// on.
+  bool evaluationDue = false;
 };
 
 /// Writes a checkpoint below `dir`, with the model's `buffers`, then removes

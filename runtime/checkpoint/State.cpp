@@ -175,6 +175,8 @@ void writeState(const std::string &folder, const plan::Plan &plan,
       {"optimizer", plan.job.optimizer.name}};
   if (!state.samples.empty())
     json["samples"] = state.samples;
+  if (state.evaluationDue)
+    json["evaluation_due"] = true;
   json["files"] = ordered_json::array();
   for (const ShardFile &file : files)
     json["files"].push_back(
@@ -229,6 +231,8 @@ TrainState readState(const std::string &folder, const plan::Plan &plan,
       state.optimizer = json.at("optimizer").get<std::string>();
     if (json.contains("samples"))
       state.samples = json.at("samples").get<SampleOrder>();
+    if (json.contains("evaluation_due"))
+      state.evaluationDue = json.at("evaluation_due").get<bool>();
     files = readFiles(read);
     return state;
   } catch (const nlohmann::json::exception &error) {

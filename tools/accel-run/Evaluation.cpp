@@ -6,6 +6,7 @@
 #include "tools/accel-run/Evaluation.h"
 
 #include "runtime/checkpoint/Files.h"
+#include "runtime/collectives/StopSignal.h"
 #include "runtime/data/Resolve.h"
 
 #include <ATen/ops/zeros_like.h>
@@ -139,12 +140,34 @@ Evaluation::Loss Evaluation::lossOfSamples(int64_t k, bool filled) {
   return loss;
 }
 
-EvalRecord Evaluation::run(int64_t step) {
+bool Evaluation::isAsked() {
+  if (stopped || --untilAgreed > 0)
+    return stopped != 0;
+  const double now = hostSeconds();
+  std::vector<double> none;
+  std::vector<double> maxima = {static_cast<double>(stopAsked()),
+                                now - agreedAt};
+  executor.groups().combine(none, maxima);
+  stopped = static_cast<int>(maxima[0]);
+  const double each = std::max(maxima[1] / static_cast<double>(interval), 1e-6);
+  constexpr double together = 1; // seconds
+  interval = std::clamp<int64_t>(static_cast<int64_t>(together / each), 1,
+                                 4 * interval);
+  untilAgreed = interval;
+  agreedAt = now;
+  return stopped != 0;
+}
+
+std::optional<EvalRecord> Evaluation::run(int64_t step) {
   Groups &groups = executor.groups();
   const Mesh &mesh = groups.mesh();
   double loss = 0, weight = 0, right = 0, counted = 0;
   const int64_t together = job.microBatch * mesh.dataSize();
+  untilAgreed = interval = 1;
+  agreedAt = hostSeconds();
   for (int64_t i = 0; i < batches(); ++i) {
+    if (isAsked())
+      return std::nullopt;
     const int64_t k = i * mesh.dataSize() + mesh.dataIndex();
     if (!hasLabels) {
       const Loss samples =
@@ -184,6 +207,8 @@ EvalRecord Evaluation::run(int64_t step) {
       record.perplexity = std::exp(record.loss);
   if (job.sampling.count > 0)
     record.samples = sample();
+  if (stopped)
+    return std::nullopt;
   return record;
 }
 
@@ -252,6 +277,8 @@ std::vector<std::vector<int64_t>> Evaluation::continued(int64_t first) {
   for (int64_t row = 0; row < rows; ++row)
     texts[row].assign(tokens + row * length, tokens + row * length + prompt);
   for (int64_t i = 0; i < job.sampling.newTokens; ++i) {
+    if (isAsked())
+      return {};
     const EvalResult said = executor.evaluate([&](const std::string &name) {
       if (buffers.has(name))
         return buffers.load(name);
@@ -285,6 +312,8 @@ std::vector<SampleRecord> Evaluation::sample() {
     std::vector<double> own;
     for (const auto &text : continued(first + groups.rank() * rows))
       own.insert(own.end(), text.begin(), text.end());
+    if (stopped)
+      return {};
     const std::vector<double> all = groups.gather(own);
     const size_t each = prompt + sampling.newTokens;
     for (size_t at = 0; at < all.size(); at += each) {

@@ -31,8 +31,8 @@ public:
   /// Throws InputError where no label of the data counts.
   Evaluation(const Input &input, Executor &executor, Buffers &buffers);
 
-  /// The run goes on after `steps`: of the file of predictions, their lines
-  /// stay.
+  /// The run goes on with the evaluations behind those of `steps`: of the file
+  /// of predictions, their lines stay.
   void continueAfter(int64_t steps) { doneSteps = steps; }
 
   /// Whether an evaluation follows step `done` of a run that ends at `last`.
@@ -41,8 +41,10 @@ public:
   }
 
   /// The mean loss over the labels that count, of all ranks, and what else the
-  /// plan asks for.
-  EvalRecord run(int64_t step);
+  /// plan asks for. Nothing where a rank was asked to end meanwhile.
+  std::optional<EvalRecord> run(int64_t step);
+  /// The signal that has broken it off; all ranks know it.
+  int stopSignal() const { return stopped; }
 
 private:
   /// Labels of one micro-batch and what the model says.
@@ -69,9 +71,13 @@ private:
   int64_t allBatches() const;
   int64_t batches() const;
   void checkLabels();
+  /// Whether a rank was asked to end, on all ranks alike. They agree about once
+  /// a second, and ask equally often.
+  bool isAsked();
   void writePredictions(int64_t step, int64_t number, const Batch &batch);
   std::vector<SampleRecord> sample();
-  /// Continues the prompts of `rows` samples, which begin at sample `first`.
+  /// Continues the prompts of `rows` samples, which begin at sample `first`;
+  /// empty where a rank was asked to end.
   std::vector<std::vector<int64_t>> continued(int64_t first);
 
   const plan::Job &job;
@@ -81,9 +87,12 @@ private:
   /// Of the data, with a value that the loss ignores; else samples count alike.
   bool hasLabels = false;
   int64_t doneSteps = 0;
-  bool complained = false;           // that predictions cannot be written
-  std::string predictions;           // the file, or empty
-  std::optional<LineFile> predicted; // rank 0's, once it has been begun
+  bool complained = false;               // that predictions cannot be written
+  int stopped = 0;                       // by which signal
+  int64_t untilAgreed = 1, interval = 1; // calls of isAsked
+  double agreedAt = 0;                   // by hostSeconds()
+  std::string predictions;               // the file, or empty
+  std::optional<LineFile> predicted;     // rank 0's, once it has been begun
   std::optional<Vocabulary> vocabulary;
 };
 

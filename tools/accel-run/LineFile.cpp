@@ -109,6 +109,34 @@ std::string LineFile::append(const std::string &lines) {
   return "";
 }
 
+std::string LineFile::amendLast(
+    const std::function<void(nlohmann::ordered_json &)> &change) {
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(path, code))
+    return "";
+  if (const std::string wrong = close(); !wrong.empty())
+    return wrong;
+  try {
+    std::string text = textOf(path);
+    while (text.ends_with('\n'))
+      text.pop_back();
+    const size_t end = text.rfind('\n');
+    const size_t begin = end == std::string::npos ? 0 : end + 1;
+    auto json =
+        nlohmann::ordered_json::parse(text.substr(begin), nullptr, false);
+    if (!json.is_object())
+      return "";
+    change(json);
+    std::string error;
+    return plan::writeFileAtomically(
+               path, text.substr(0, begin) + json.dump() + "\n", error)
+               ? ""
+               : error;
+  } catch (const FileError &error) {
+    return error.what();
+  }
+}
+
 std::string LineFile::close() {
   if (file < 0)
     return "";

@@ -6,7 +6,10 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_LINEFILE_H
 #define ACCEL_TOOLS_ACCEL_RUN_LINEFILE_H
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -27,6 +30,10 @@ public:
   /// Adds lines, also after close(); what is wrong, or "". Of lines that could
   /// not be written none is in the file, as far as it can be shortened.
   std::string append(const std::string &lines);
+  /// Writes the last line anew, if there is one, as `change` has left it; what
+  /// is wrong, or "". What is no regular file stays as it is.
+  std::string
+  amendLast(const std::function<void(nlohmann::ordered_json &)> &change);
   /// What is wrong with lines that were added before, or "".
   std::string close();
 

@@ -26,6 +26,23 @@ double LineSteps::meanLoss() const {
   return losses.sum / static_cast<double>(losses.steps);
 }
 
+static void addTo(nlohmann::ordered_json &json, const EvalRecord &eval) {
+  json["eval_loss"] = eval.loss;
+  if (eval.accuracy)
+    json["eval_accuracy"] = *eval.accuracy;
+  if (eval.perplexity)
+    json["eval_perplexity"] = *eval.perplexity;
+  for (const SampleRecord &sample : eval.samples) {
+    nlohmann::ordered_json text = {{"prompt_ids", sample.prompt},
+                                   {"ids", sample.tokens}};
+    if (sample.text) {
+      text["prompt"] = *sample.promptText;
+      text["text"] = *sample.text;
+    }
+    json["samples"].push_back(std::move(text));
+  }
+}
+
 std::string toJsonLine(const StepRecord &record) {
   // nlohmann writes numbers that are not finite as null.
   nlohmann::ordered_json json = {{"step", record.step},
@@ -41,23 +58,8 @@ std::string toJsonLine(const StepRecord &record) {
     json["skipped"] = true;
     json["skipped_steps"] = record.skipped;
   }
-  if (!record.eval)
-    return json.dump();
-  const EvalRecord &eval = *record.eval;
-  json["eval_loss"] = eval.loss;
-  if (eval.accuracy)
-    json["eval_accuracy"] = *eval.accuracy;
-  if (eval.perplexity)
-    json["eval_perplexity"] = *eval.perplexity;
-  for (const SampleRecord &sample : eval.samples) {
-    nlohmann::ordered_json text = {{"prompt_ids", sample.prompt},
-                                   {"ids", sample.tokens}};
-    if (sample.text) {
-      text["prompt"] = *sample.promptText;
-      text["text"] = *sample.text;
-    }
-    json["samples"].push_back(std::move(text));
-  }
+  if (record.eval)
+    addTo(json, *record.eval);
   return json.dump();
 }
 
@@ -135,6 +137,18 @@ void Log::say(const StepRecord &record) {
                 shownText(sample.promptText, sample.prompt).c_str(),
                 shownText(sample.text, sample.tokens).c_str());
   std::fflush(stdout);
+}
+
+void Log::amend(int64_t step, const EvalRecord &eval) {
+  if (file)
+    complain(file->amendLast([&](nlohmann::ordered_json &json) {
+      if (json.value("step", int64_t(-1)) == step)
+        addTo(json, eval);
+    }));
+  StepRecord record;
+  record.step = step;
+  record.eval = eval;
+  say(record);
 }
 
 void Log::write(const StepRecord &record) {

@@ -77,6 +77,9 @@ public:
       int64_t lastStep, const char *items);
   ~Log();
   void write(const StepRecord &record);
+  /// Adds an evaluation to the line of `step`, the last one, which a run before
+  /// has written without it.
+  void amend(int64_t step, const EvalRecord &eval);
   /// Ends the progress line, for other output.
   void clear();
 

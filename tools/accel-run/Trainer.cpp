@@ -70,6 +70,7 @@ void Trainer::start() {
     firstStep = state.step;
     lastSaved = state.step;
     firstMicroBatch = state.microBatch;
+    evaluationDue = evaluation && state.evaluationDue;
     if (groups.rank() == 0)
       for (const std::string &difference :
            differences(state.samples,
@@ -109,7 +110,7 @@ void Trainer::start() {
     initialize(executor, job.seed);
   }
   if (evaluation)
-    evaluation->continueAfter(firstStep);
+    evaluation->continueAfter(evaluationDue ? firstStep - 1 : firstStep);
   executor.skipNotFinite(options.onNan ? *options.onNan == OnNan::Skip
                                        : job.onNan == "skip");
   executor.searchNotFinite(options.debugNan);
@@ -129,7 +130,7 @@ void Trainer::start() {
       std::printf("continues from %s\n", from.c_str());
     if (!begin.note.empty())
       std::printf("%s\n", begin.note.c_str());
-    if (!from.empty() && firstStep >= lastStep)
+    if (!from.empty() && firstStep >= lastStep && !evaluationDue)
       std::printf("the checkpoint is of step %lld, and training ends at step "
                   "%lld: no step is left to do; --steps, or schedule.steps in "
                   "job.yaml, sets a later end\n",
@@ -350,9 +351,18 @@ void Trainer::checkWeights(int64_t done) {
   soundStep = done;
 }
 
-EvalRecord Trainer::evaluate(int64_t done) {
+std::optional<EvalRecord> Trainer::evaluate(int64_t done) {
   Progress::get().enter("the evaluation");
-  return evaluation->run(done);
+  const std::optional<EvalRecord> record = evaluation->run(done);
+  evaluationDue = !record;
+  stopSignal = std::max(stopSignal, evaluation->stopSignal());
+  return record;
+}
+
+void Trainer::evaluateBefore() {
+  const std::optional<EvalRecord> record = evaluate(firstStep);
+  if (record && log)
+    log->amend(firstStep, *record);
 }
 
 void Trainer::completeSave() {
@@ -377,6 +387,7 @@ void Trainer::save(int64_t done, bool behind) {
   if (groups.rank() == 0) // which writes it
     state.samples = sampleOrder(job, input.baseDir, data.epochSamples());
   state.scaler = executor.scaler().get();
+  state.evaluationDue = evaluationDue;
   if (writer && behind)
     return writer->begin(state);
   std::function<void(const std::string &)> extra;
@@ -498,7 +509,8 @@ int Trainer::stop(int64_t done, bool saved) {
     else if (keeps)
       how = (std::filesystem::path(input.outDir) / checkpointName(done))
                 .string() +
-            " holds it: continue with --resume auto";
+            " holds it: continue with --resume auto" +
+            (evaluationDue ? ", which begins with its evaluation" : "");
     // Its agent takes exit code 75 for a failure like any other.
     if (keeps && std::getenv("TORCHELASTIC_RUN_ID"))
       how += " (torchrun itself ends with 1, and with --max-restarts it starts "
@@ -526,6 +538,11 @@ int Trainer::run() {
       return stop(firstStep, /*saved=*/true);
   }
   beginTraining();
+  if (evaluationDue) {
+    evaluateBefore();
+    if (stopSignal)
+      return stop(firstStep, /*saved=*/true);
+  }
   // A GPU gets the next step before the host looks at the last one.
   const size_t stepsAhead =
       device.device().is_cpu() || options.debugNan ? 0 : 1;
@@ -546,7 +563,7 @@ int Trainer::run() {
     }
     if (due)
       save(step + 1, /*behind=*/!last);
-    if (stopSignal && !last) {
+    if (stopSignal && (!last || evaluationDue)) {
       while (!inFlight.empty())
         if (const std::optional<StepRecord> record = finishStep())
           note(*record);

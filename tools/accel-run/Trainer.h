@@ -68,7 +68,10 @@ private:
   bool evaluates(int64_t done) const;
   /// Ranks that have a loss of their own: those of a pipeline's last stage.
   double lossRanks() const;
-  EvalRecord evaluate(int64_t done);
+  /// Nothing where a rank was asked to end: it is then due in the next run.
+  std::optional<EvalRecord> evaluate(int64_t done);
+  /// The evaluation that the run before has broken off after its last step.
+  void evaluateBefore();
   /// Saves a checkpoint; `behind`: while training goes on, if the plan says so.
   void save(int64_t done, bool behind);
   /// Completes a checkpoint that is on its way, once all ranks have written.
@@ -104,8 +107,9 @@ private:
   int64_t firstStep = 0, lastStep = 0;
   int64_t firstMicroBatch = 0;
   std::optional<int64_t> lastSaved; // step of the last checkpoint
-  int64_t soundStep = -1; // after which the weights are known to be finite
-  int stopSignal = 0;     // that a rank was sent; known to all
+  int64_t soundStep = -1;     // after which the weights are known to be finite
+  int stopSignal = 0;         // that a rank was sent; known to all
+  bool evaluationDue = false; // of the last step that was done
   Measured measured;
   std::vector<double> stepSeconds, stepCpu, stepFaults, stepTokens;
   InstructionTimes profile;

@@ -1,6 +1,6 @@
 """signals.py PROGRAM PLAN LOG SIGNAL[:SIGNAL] WHOM[:WHOM] [OPTION...]: a job of
 two ranks gets a signal once it has logged three steps (LOG is "-": once its
-ranks are started): WHOM is "launcher",
+ranks are started; "LOG@FILE": once FILE has three lines): WHOM is "launcher",
 "rank 0" or "rank 1" (with SIGSTOP: it is stopped), of each signal or of all;
 what it says and its exit code."""
 import os
@@ -18,16 +18,18 @@ def children(pid):
 
 
 early = log == "-"
+log, _, watched = log.partition("@")
 if not early:
     options += ["--log", log]
-    if os.path.exists(log):
+    if not watched and os.path.exists(log):
         os.remove(log)
+    watched = watched or log
 job = subprocess.Popen([program, plan, "--nproc", "2", *options],
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                        text=True)
 deadline = time.time() + 60
 while (len(children(job.pid)) < 2 if early else
-       not os.path.exists(log) or open(log).read().count("\n") < 3):
+       not os.path.exists(watched) or open(watched).read().count("\n") < 3):
     if time.time() > deadline or job.poll() is not None:
         print(job.communicate()[0])
         sys.exit("it did not start to train")
