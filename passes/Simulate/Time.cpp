@@ -12,6 +12,7 @@
 #include "runtime/plan/Chunks.h"
 #include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/InstructionKey.h"
+#include "runtime/plan/MovedBytes.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
@@ -85,6 +86,18 @@ double TimeModel::wireSeconds(ProgramInstructionKind kind,
   return collectiveSeconds(plan, target, ranksPerNode, kind, axes, bytes);
 }
 
+std::optional<double>
+TimeModel::measuredSeconds(const std::optional<MovedBytes> &moved) const {
+  // As many ranks of several machines do not share one's memory.
+  if (!moved ||
+      plan.ranks() > (ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode))
+    return std::nullopt;
+  const auto at = target.measuredMoves.find(moved->key);
+  if (at == target.measuredMoves.end())
+    return std::nullopt;
+  return at->second * moved->bytes;
+}
+
 TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   const double ranks = static_cast<double>(plan.shardRanks(unit));
   const double shard = static_cast<double>(shardNumel(plan, unit));
@@ -97,7 +110,10 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   // The shard is copied, or cast, into its place in the gathered buffer.
   times.fill = plan.offload.parameters
                    ? hostCopySeconds(target, gathered / ranks)
-                   : memorySeconds(storage + gathered / ranks);
+                   : memorySeconds(gatherCopyBytes(plan, unit));
+  if (!target.measuredMoves.empty())
+    times.fill =
+        measuredSeconds(movedByGather(plan, unit)).value_or(times.fill);
   times.gather =
       wireSeconds(ProgramInstructionKind::AllGather, unit.shardAxes, gathered);
   times.scatter = wireSeconds(ProgramInstructionKind::ReduceScatter,
@@ -117,6 +133,9 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
     const UpdateWork work =
         updateWork(optimizer, updateShape(plan, unit), plan.device);
     times.update = memorySeconds(work.movedBytes);
+    if (!target.measuredMoves.empty())
+      times.update = measuredSeconds(movedByUpdate(plan, optimizer, unit))
+                         .value_or(times.update);
     if (plan.offload.states) {
       const double rate = target.host.updateBytesPerSecond;
       times.hostOut = hostCopySeconds(target, storage);
@@ -145,8 +164,12 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
 }
 
 /// Each shard gradient is read for the sum of squares, and read and written by
-/// the scaling; the sums are all-reduced, one for each set of axes.
+/// the scaling; the sums are all-reduced, one for each set of axes. What was
+/// measured of it has the sums in it.
 double TimeModel::gradNormSeconds(int stage) const {
+  if (!target.measuredMoves.empty())
+    if (const auto measured = measuredSeconds(movedByNorm(plan)))
+      return *measured;
   double seconds = 0;
   std::set<std::vector<std::string>> groups;
   for (const Unit &unit : plan.units) {

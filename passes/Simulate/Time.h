@@ -15,6 +15,7 @@
 
 #include "passes/PipelineSchedules/Simulate.h"
 #include "passes/Targets/Target.h"
+#include "runtime/plan/MovedBytes.h"
 #include "runtime/plan/Optimizers.h"
 
 namespace accel {
@@ -82,6 +83,9 @@ private:
   double copySeconds(const plan::Program &program,
                      const std::vector<int> &values) const;
   double memorySeconds(double bytes) const;
+  /// By the target's rate of these, where accel-run --fit has measured it.
+  std::optional<double>
+  measuredSeconds(const std::optional<plan::MovedBytes> &moved) const;
   double wireSeconds(plan::ProgramInstructionKind kind,
                      const std::vector<std::string> &axes, double bytes) const;
   double gradNormSeconds(int stage) const;

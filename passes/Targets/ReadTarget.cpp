@@ -332,7 +332,7 @@ void Reader::drive(const yaml::Node &parent) {
 void Reader::measured(const yaml::Node &parent) {
   const yaml::Node *node = parent.find("measured");
   if (!node || !mapping(node, "measured", {"operators"},
-                        {"source", "collectives", "overheads"}))
+                        {"source", "collectives", "overheads", "moves"}))
     return;
   const yaml::Node *source = node->find("source");
   auto read = [&](const char *key, std::map<std::string, double> &seconds) {
@@ -354,6 +354,7 @@ void Reader::measured(const yaml::Node &parent) {
   read("operators", target.measured);
   read("collectives", target.measuredCollectives);
   read("overheads", target.measuredOverheads);
+  read("moves", target.measuredMoves);
 }
 
 std::optional<Target> Reader::read() {

@@ -144,6 +144,9 @@ struct Target {
   /// plan::overheadKey: ranks that wait for one another, caches that others
   /// emptied.
   std::map<std::string, double> measuredOverheads;
+  /// Seconds of one byte that updates, norms and copies before gathers move, by
+  /// plan::MovedBytes::key; the memory's bandwidth is for all others.
+  std::map<std::string, double> measuredMoves;
   std::vector<TargetFigure> figures; // in a fixed order
 
   /// The rates of `dtype`; of f32 where the file has none for it.

@@ -166,7 +166,8 @@ TEST(Targets, OptionalFiguresAreRead) {
                   "dispatch_seconds: {value: 1e-5}\n"
                   "host: {bandwidth: 5e9, latency: 1e-5, "
                   "update_bandwidth: 7e9, memory_bytes: 1000}\n"
-                  "measured: {operators: {}, overheads: {\"1 rank\": 0.125}}\n"
+                  "measured: {operators: {}, overheads: {\"1 rank\": 0.125}, "
+                  "moves: {\"adamw f32 1 rank\": 5e-10}}\n"
                   "overlap:\n");
   text = replaced(text, "    hop: 0.1e-3\n",
                   "    hop: 0.1e-3\n    tree_hop: 3e-6\n    short_messages: "
@@ -183,6 +184,7 @@ TEST(Targets, OptionalFiguresAreRead) {
   EXPECT_EQ(*t->fp8, (ComputeRate{4e12, 1, 1, 0, 0, 0, 0}));
   EXPECT_EQ(t->dispatchSeconds, 1e-5);
   EXPECT_EQ(t->measuredOverheads.at("1 rank"), 0.125);
+  EXPECT_EQ(t->measuredMoves.at("adamw f32 1 rank"), 5e-10);
   EXPECT_EQ(t->host, (Host{5e9, 1e-5, 7e9, 1000}));
   EXPECT_EQ(t->insideNode.treeHopSeconds, 3e-6);
   EXPECT_EQ(t->insideNode.shortMessages, (ShortMessages{6e8, 2e-6, 1e-6}));

@@ -249,6 +249,63 @@ TEST(Time, OptimizerAndNormMoveBytes) {
                                          {"dp_shard"}, 64));
 }
 
+/// As accel-run --fit writes rates: seconds of a byte.
+TEST(Time, MeasuredMovesReplaceTheBandwidth) {
+  Target target = simpleTarget();
+  target.kind = TargetKind::Cpu;
+  target.measuredMoves = {{"adamw f32 2 ranks", 3e-9},
+                          {"grad_norm f32 2 ranks", 4e-9},
+                          {"all_gather f32 2 ranks", 5e-9}};
+  Steps update, norm, gather;
+  update.add(ProgramInstructionKind::Optimizer, 1);
+  norm.add(ProgramInstructionKind::GradNorm);
+  gather.start(ProgramInstructionKind::AllGather, 1, 0);
+  for (Steps *steps : {&update, &norm, &gather})
+    steps->plan.device = "cpu";
+  double bytes = 0;
+  for (const Unit &unit : norm.plan.units)
+    bytes += roleBytes(norm.plan, unit, Role::ShardGradient);
+  EXPECT_DOUBLE_EQ(update.run(target).seconds,
+                   7 * update.bytes(Role::ShardGradient) * 3e-9);
+  EXPECT_DOUBLE_EQ(norm.run(target).seconds, 3 * bytes * 4e-9)
+      << "the sums over ranks are in what was measured";
+  EXPECT_DOUBLE_EQ(gather.run(target).computeSeconds,
+                   gather.bytes(Role::Gathered) * 5e-9);
+  // Of other ranks, of several machines, or of a GPU nothing was measured.
+  target.ranksPerNode = 1;
+  EXPECT_DOUBLE_EQ(update.run(target).seconds,
+                   7 * update.bytes(Role::ShardGradient) / 1e9);
+  target.ranksPerNode = 4;
+  update.plan.device = "cuda";
+  EXPECT_FALSE(movedByNorm(update.plan));
+  update.plan.device = "cpu";
+  target.measuredMoves = {{"adamw f32 4 ranks", 3e-9}};
+  EXPECT_DOUBLE_EQ(update.run(target).seconds,
+                   7 * update.bytes(Role::ShardGradient) / 1e9);
+}
+
+/// An update that exchanges, or multiplies matrices, is more than its bytes.
+TEST(Time, OnlyUpdatesOfBytesHaveARate) {
+  Steps steps;
+  steps.plan.device = "cpu";
+  const Unit &unit = steps.plan.units[1];
+  auto key = [&](const char *name) -> std::string {
+    steps.plan.job.optimizer = {};
+    steps.plan.job.optimizer.name = name;
+    const auto moved = movedByUpdate(
+        steps.plan, OptimizerRule(steps.plan.job.optimizer), unit);
+    return moved ? moved->key : "";
+  };
+  EXPECT_EQ(key("adamw"), "adamw f32 2 ranks");
+  EXPECT_EQ(key("sgd"), "sgd f32 2 ranks");
+  EXPECT_EQ(key("muon"), "");
+  EXPECT_EQ(key("adafactor"), "");
+  EXPECT_TRUE(movedByGather(steps.plan, unit));
+  steps.plan.offload.states = true;
+  EXPECT_EQ(key("adamw"), "");
+  EXPECT_FALSE(movedByGather(steps.plan, unit));
+}
+
 TEST(Time, NormsOnTheHostFollowTheGradients) {
   Target target = simpleTarget();
   target.host.bytesPerSecond = 1e12;

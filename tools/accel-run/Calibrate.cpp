@@ -12,7 +12,7 @@
 #include "runtime/plan/Exchanges.h"
 #include "runtime/plan/InstructionKey.h"
 #include "runtime/storage/DriveRates.h"
-#include "tools/accel-run/Profile.h"
+#include "tools/accel-run/StepSeconds.h"
 #include "tools/accel-run/TimeCollectives.h"
 
 #include <ATen/Parallel.h>
@@ -26,7 +26,6 @@
 #include <cstdio>
 #include <ctime>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -177,43 +176,6 @@ private:
   std::vector<std::pair<Sample *, InstructionTime>> marked;
 };
 
-/// Of an optimizer step: the whole, what the process' threads compute, what
-/// clips and updates, and what gathers copy on a CPU before they start. And
-/// what other processes had of the thread's core.
-struct StepSeconds {
-  double whole = 0, computed = 0, updates = 0, copies = 0, lost = 0;
-  bool isDisturbed() const { return lost > 0.05 * whole; }
-};
-
-/// The median of the steps in which no other process had the core: ranks wait
-/// for each other now and then in each, and in the fastest the least. Where all
-/// are disturbed the fastest, with the least of each of its parts.
-StepSeconds typicalStep(const std::vector<StepSeconds> &steps) {
-  std::vector<StepSeconds> quiet;
-  std::copy_if(steps.begin(), steps.end(), std::back_inserter(quiet),
-               [](const StepSeconds &step) { return !step.isDisturbed(); });
-  const bool none = quiet.empty();
-  const std::vector<StepSeconds> &from = none ? steps : quiet;
-  auto numberOf = [&](double StepSeconds::*part) {
-    std::vector<double> sorted;
-    for (const StepSeconds &step : from)
-      sorted.push_back(step.*part);
-    const auto at = none ? sorted.begin() : sorted.begin() + sorted.size() / 2;
-    std::nth_element(sorted.begin(), at, sorted.end());
-    return *at;
-  };
-  StepSeconds result;
-  for (auto part : {&StepSeconds::whole, &StepSeconds::computed,
-                    &StepSeconds::updates, &StepSeconds::copies})
-    result.*part = numberOf(part);
-  const auto fastest = std::min_element(
-      from.begin(), from.end(), [](const StepSeconds &a, const StepSeconds &b) {
-        return a.whole < b.whole;
-      });
-  result.lost = none ? fastest->lost : numberOf(&StepSeconds::lost);
-  return result;
-}
-
 double processSeconds() {
   timespec time = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -227,21 +189,6 @@ double lostSeconds() {
   double computed = 0, waited = 0; // nanoseconds
   std::ifstream("/proc/thread-self/schedstat") >> computed >> waited;
   return 1e-9 * waited - (processSeconds() - threadSeconds());
-}
-
-/// Adds what a program's instructions took but its calls and collectives.
-void addParts(const plan::Plan &plan, int stage, const InstructionTimes &times,
-              StepSeconds &step) {
-  const std::vector<ProgramRun> runs = runsOf(plan, stage);
-  for (size_t run = 0; run < times.size(); ++run)
-    for (const InstructionTime &time : times[run]) {
-      const auto kind = runs[run].program.instructions[time.instruction].kind;
-      if (kind == plan::ProgramInstructionKind::Optimizer ||
-          kind == plan::ProgramInstructionKind::GradNorm)
-        step.updates += time.end - time.begin;
-      else if (kind == plan::ProgramInstructionKind::AllGather)
-        step.copies += time.end - time.begin;
-    }
 }
 
 /// Rank 0's progress, on a terminal.
@@ -439,7 +386,7 @@ OfStages gatherStages(const plan::Plan &plan, Groups &groups,
   for (const auto &[name, timed] : collectives)
     take(name, result.alone);
   for (int other = 0; other < plan.numStages(); ++other, at += 5)
-    result.steps.push_back({at[0], at[1], at[2], at[3], at[4]});
+    result.steps.push_back({at[0], at[1], at[2], at[3], at[4], {}});
   return result;
 }
 
@@ -491,6 +438,16 @@ ordered_json describe(const StepSeconds &step, double computed) {
   return {{"step_seconds", step.whole},       {"operator_seconds", computed},
           {"update_seconds", step.updates},   {"copy_seconds", step.copies},
           {"process_seconds", step.computed}, {"lost_seconds", step.lost}};
+}
+
+/// Of plans without stages; rank 0's, as those of its step.
+ordered_json describe(const std::map<std::string, Moved> &moves) {
+  ordered_json result = ordered_json::array();
+  for (const auto &[key, moved] : moves)
+    if (moved.bytes > 0)
+      result.push_back(
+          {{"key", key}, {"bytes", moved.bytes}, {"seconds", moved.seconds}});
+  return result;
 }
 
 } // namespace
@@ -566,6 +523,7 @@ std::string calibrate(const Input &input, Device &device, Groups &groups,
     result["drive"] = timeDrive(plan, groups);
   result["instructions"] = std::move(instructions);
   result["collectives"] = collectives;
+  result["moves"] = describe(own.moves);
   groups.barrier();
   return result.dump(1) + "\n";
 }
@@ -579,6 +537,9 @@ Fitted fitted(const std::string &figures) {
   for (const auto &each : json.at("collectives"))
     result.collectives[each.at("key").get<std::string>()] =
         each.at("seconds").get<double>();
+  for (const auto &each : json.at("moves"))
+    result.moves[each.at("key").get<std::string>()] =
+        each.at("seconds").get<double>() / each.at("bytes").get<double>();
   if (json.contains("overlap"))
     result.overlap = json.at("overlap").get<double>();
   if (json.contains("step_overhead"))

@@ -18,8 +18,8 @@ namespace accel::run {
 
 /// Of the section `measured`, beside its figures.
 constexpr std::string_view knownLines[] = {
-    "measured:", "  source: ", "  operators:", "  collectives:",
-    "  overheads:"};
+    "measured:",      "  source: ",   "  operators:",
+    "  collectives:", "  overheads:", "  moves:"};
 
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error) {
@@ -80,6 +80,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
     }
     (part == "collectives" ? all.collectives
      : part == "overheads" ? all.overheads
+     : part == "moves"     ? all.moves
                            : all.operators)[line.substr(5, close - 5)] = value;
   }
   if (!names) {
@@ -119,6 +120,7 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   list("operators", all.operators, fitted.operators);
   list("collectives", all.collectives, fitted.collectives);
   list("overheads", all.overheads, fitted.overheads);
+  list("moves", all.moves, fitted.moves);
   return text;
 }
 

@@ -13,10 +13,11 @@
 namespace accel::run {
 
 /// What was measured: seconds by plan::instructionKey and plan::collectiveKey,
-/// the part of collectives that computation hides, and what a step takes beyond
-/// its operators, as a part of their seconds.
+/// the part of collectives that computation hides, what a step takes beyond
+/// its operators, as a part of their seconds, and the seconds of a byte by
+/// plan::MovedBytes::key.
 struct Fitted {
-  std::map<std::string, double> operators, collectives, overheads;
+  std::map<std::string, double> operators, collectives, overheads, moves;
   std::optional<double> overlap;
   /// Bytes per second of a rank's file of states.
   struct Drive {
