@@ -21,6 +21,39 @@ constexpr std::string_view knownLines[] = {
     "measured:",      "  source: ",   "  operators:",
     "  collectives:", "  overheads:", "  moves:"};
 
+/// "---" and "...", alone or before a blank.
+static bool isMark(const std::string &line, std::string_view mark) {
+  return line.rfind(mark, 0) == 0 &&
+         (line.size() == mark.size() ||
+          std::string_view(" \t\r").find(line[mark.size()]) !=
+              std::string_view::npos);
+}
+
+/// The key of a line at column 0, without quotes around it.
+static std::string keyOf(const std::string &line) {
+  std::string key = line.substr(0, line.find(':'));
+  key.erase(key.find_last_not_of(" \t") + 1);
+  const bool isQuoted = key.size() >= 2 && key.front() == key.back() &&
+                        (key.front() == '"' || key.front() == '\'');
+  return isQuoted ? key.substr(1, key.size() - 2) : key;
+}
+
+/// Why sections cannot be written behind a line at column 0, or not in place of
+/// the one before, `section`; "" where they can.
+static std::string whyNot(const std::string &line, const std::string &section) {
+  if (isMark(line, "...") || (isMark(line, "---") && !section.empty()))
+    return "'" + line.substr(0, 3) +
+           "' ends the YAML document, and what is measured is written behind "
+           "it; remove this line and what follows it";
+  const bool isReplaced =
+      section == "overlap" || section == "drive" || section == "measured";
+  const std::string_view wrong = isReplaced ? "{[?}]" : "{[?";
+  if (wrong.find(line[0]) != std::string_view::npos)
+    return "'KEY:' is expected at the start of the line, as 'accel-opt targets "
+           "NAME --format yaml' prints it";
+  return "";
+}
+
 std::string withMeasured(const std::string &target, const Fitted &fitted,
                          const std::string &source, std::string &error) {
   // accel-opt reads the whole file; here only what is written anew.
@@ -35,9 +68,23 @@ std::string withMeasured(const std::string &target, const Fitted &fitted,
   };
   while (std::getline(lines, line)) {
     ++number;
-    if (!line.empty() && line[0] != ' ' && line[0] != '#') {
-      section = line.substr(0, line.find(':'));
-      section.erase(section.find_last_not_of(" \t") + 1);
+    if (!line.empty() && line[0] == '#') {
+      kept += line + "\n"; // it may be of what follows
+      continue;
+    }
+    if (line.find_first_not_of(" \t\r") != std::string::npos &&
+        line[0] != ' ') {
+      if (const std::string why = whyNot(line, section); !why.empty()) {
+        error = "line " + std::to_string(number) + " of the target: " + why;
+        return "";
+      }
+      if (isMark(line, "---") || (line[0] == '%' && section.empty())) {
+        kept += line + "\n"; // before all keys
+        continue;
+      }
+      section = keyOf(line);
+      if (section == "measured" && line[0] != 'm')
+        line = section + line.substr(std::min(line.find(':'), line.size()));
       names |= section == "name";
       if (isNew())
         continue;
