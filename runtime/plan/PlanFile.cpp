@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,49 +89,88 @@ bool readPlan(const std::string &path, Plan &plan, std::string &error) {
   return false;
 }
 
-bool writeFileAtomically(const std::string &wanted, const std::string &text,
-                         std::string &error) {
-  std::string path = wanted;
+namespace {
+/// Where a file is written: beside what it replaces.
+struct Place {
+  std::string path; // not of a link, but of what it points to
+  mode_t mode = 0;
+  bool isReplaced = true; // false: a pipe or a terminal, which is written to
+};
+
+std::optional<Place> placeOf(const std::string &wanted, std::string &error) {
+  Place place;
+  place.path = wanted;
   struct stat status;
   // mkostemp makes private files; a plan is as public as any other output, and
   // a file that is replaced stays as public as it was.
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  mode_t mode = 0666 & ~mask;
-  if (::stat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) {
-      error = path + ": cannot write the file: a folder has this name";
-      return false;
-    }
-    if (!S_ISREG(status.st_mode)) { // a pipe or a terminal: nothing to replace
-      Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-      if (file.fd >= 0 && writeAll(file.fd, text))
-        return true;
-      error = path + ": cannot write the file: " + reason();
-      return false;
-    }
-    mode = status.st_mode & 07777;
-    // Replace what a link points to, not the link.
-    if (char *resolved = ::realpath(path.c_str(), nullptr)) {
-      path = resolved;
-      ::free(resolved);
-    }
+  place.mode = 0666 & ~mask;
+  if (::stat(wanted.c_str(), &status) != 0)
+    return place;
+  if (S_ISDIR(status.st_mode)) {
+    error = wanted + ": cannot write the file: a folder has this name";
+    return std::nullopt;
+  }
+  place.isReplaced = S_ISREG(status.st_mode);
+  place.mode = status.st_mode & 07777;
+  if (char *resolved =
+          place.isReplaced ? ::realpath(wanted.c_str(), nullptr) : nullptr) {
+    place.path = resolved;
+    ::free(resolved);
+  }
+  return place;
+}
+
+/// A new file beside `path`, whose name is put in `temporary`.
+int makeBeside(const std::string &path, std::string &temporary,
+               std::string &error) {
+  temporary = path + ".tmp-XXXXXX";
+  const int file = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (file < 0)
+    error = path + ": cannot create the file: " + reason();
+  return file;
+}
+} // namespace
+
+bool canWriteFile(const std::string &path, std::string &error) {
+  const std::optional<Place> place = placeOf(path, error);
+  if (!place || !place->isReplaced)
+    return place.has_value();
+  std::string temporary;
+  const Descriptor file(makeBeside(place->path, temporary, error));
+  if (file.fd >= 0)
+    ::unlink(temporary.c_str());
+  return file.fd >= 0;
+}
+
+bool writeFileAtomically(const std::string &wanted, const std::string &text,
+                         std::string &error) {
+  const std::optional<Place> place = placeOf(wanted, error);
+  if (!place)
+    return false;
+  const std::string &path = place->path;
+  if (!place->isReplaced) {
+    Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.fd >= 0 && writeAll(file.fd, text))
+      return true;
+    error = path + ": cannot write the file: " + reason();
+    return false;
   }
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
                              : slash == 0               ? "/"
                                                         : path.substr(0, slash);
-  std::string temporary = path + ".tmp-XXXXXX";
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  std::string temporary;
+  Descriptor file(makeBeside(path, temporary, error));
+  if (file.fd < 0)
+    return false;
   auto fail = [&](const char *what) {
     error = path + ": cannot " + what + ": " + reason();
-    if (file.fd >= 0)
-      ::unlink(temporary.c_str());
+    ::unlink(temporary.c_str());
     return false;
   };
-  if (file.fd < 0)
-    return fail("create the file");
-  if (::fchmod(file.fd, mode) != 0 || !writeAll(file.fd, text) ||
+  if (::fchmod(file.fd, place->mode) != 0 || !writeAll(file.fd, text) ||
       ::fsync(file.fd) != 0)
     return fail("write the file");
   // Some file systems report a full disk only now.

@@ -30,6 +30,11 @@ std::string planSchema();
 /// Reads a plan file; `error` starts with the path.
 bool readPlan(const std::string &path, Plan &plan, std::string &error);
 
+/// Whether writeFileAtomically could begin with `path` now, which leaves
+/// nothing behind: so that nothing long is done for a file that cannot be
+/// written. `error` is as there.
+bool canWriteFile(const std::string &path, std::string &error);
+
 /// Writes `text` to a temporary name beside `path`, fsyncs and renames it.
 bool writeFileAtomically(const std::string &path, const std::string &text,
                          std::string &error);

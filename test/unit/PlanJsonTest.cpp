@@ -365,6 +365,14 @@ TEST_F(PlanFiles, FailuresAreSentences) {
   EXPECT_NE(error.find("cannot create the file"), std::string::npos);
   EXPECT_FALSE(writeFileAtomically(folder, "x", error));
   EXPECT_NE(error.find("a folder has this name"), std::string::npos);
+  // Before anything is written.
+  EXPECT_FALSE(canWriteFile(folder + "/no/plan.json", error));
+  EXPECT_EQ(error, folder + "/no/plan.json: cannot create the file: No such "
+                            "file or directory");
+  EXPECT_FALSE(canWriteFile(folder, error));
+  EXPECT_TRUE(canWriteFile("/dev/full", error));
+  EXPECT_TRUE(canWriteFile(folder + "/plan.json", error));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
   // A full disk.
   EXPECT_FALSE(writeFileAtomically("/dev/full", "x", error));
   EXPECT_NE(error.find("No space left"), std::string::npos) << error;

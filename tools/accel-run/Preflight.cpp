@@ -15,7 +15,11 @@
 #include "tools/accel-run/Evaluation.h"
 #include "tools/accel-run/FitTarget.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -176,6 +180,26 @@ static const std::map<std::string, Earlier> earlier = {
     {"--calibrate", {plan::mayHoldTimes, "no run has written its times to"}},
     {predictions, {plan::mayHoldPredictions, "no evaluation has written"}}};
 
+/// What cannot be written is told before the training or the measurement. A
+/// file of lines is added to; others are written anew and renamed.
+static void checkWritable(const std::string &name, const std::string &file,
+                          const fs::path &folder) {
+  std::error_code code;
+  std::string error;
+  const bool isAddedTo =
+      (name == "--log" || name == predictions) && fs::exists(file, code);
+  if (isAddedTo && ::access(file.c_str(), W_OK) != 0)
+    error = file + ": cannot write the file: " + std::strerror(errno);
+  // The run makes its own folder itself.
+  if (!isAddedTo && fs::is_directory(folder, code))
+    plan::canWriteFile(file, error);
+  if (!error.empty())
+    throw InputError(name + " " + error + "; make " +
+                     (isAddedTo ? "it" : "its folder") +
+                     " writable, or give another file" +
+                     (name == predictions ? " in job.yaml" : ""));
+}
+
 /// No file that is written takes the place of one that is read, of another one
 /// that is written, of what the run writes itself, or of a folder, which the
 /// end of a training would find out.
@@ -247,6 +271,7 @@ static void checkOutputFiles(const Input &input, const Options &options) {
                        at->second.says + "; give another file" +
                        (name == predictions ? " in job.yaml" : "") +
                        ", or move that one");
+    checkWritable(name, file, parent);
   }
 }
 
