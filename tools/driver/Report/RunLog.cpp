@@ -159,12 +159,18 @@ std::string renderRun(const plan::Plan &plan, const RunLog &log) {
     out += padRight(row.what, 22) + padLeft(row.predicted, 14) +
            padLeft(row.measured, 14) + padLeft(row.apart, 10) + "\n";
   const LoggedStep &first = log.steps.front(), &last = log.steps.back();
-  out += "steps " + std::to_string(first.step) + " to " +
-         std::to_string(last.step);
-  if (first.loss && last.loss)
+  const bool isAlone = log.steps.size() == 1;
+  out += isAlone ? "step " + std::to_string(first.step)
+                 : "steps " + std::to_string(first.step) + " to " +
+                       std::to_string(last.step);
+  if (isAlone && first.loss)
+    out += llvm::formatv(", loss {0:F4}", *first.loss).str();
+  else if (first.loss && last.loss)
     out +=
         llvm::formatv(", loss {0:F4} to {1:F4}", *first.loss, *last.loss).str();
-  out += "; seconds and tokens/s are medians without the first step\n";
+  out += isAlone ? "; seconds and tokens/s are those of the log's only line\n"
+                 : "; seconds and tokens/s are medians without the first "
+                   "step\n";
   if (const int64_t skipped = log.skippedSteps())
     out += std::to_string(skipped) +
            (skipped == 1 ? " step was" : " steps were") +
