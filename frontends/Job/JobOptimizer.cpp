@@ -123,11 +123,14 @@ void JobReader::readHyperparameter(const Fields &fields,
   }
   case Kind::Number: {
     Setting<double> number;
-    const double below = parameter.below;
-    fields.number(parameter.name, number, parameter.least,
-                  std::isinf(below) ? largest : std::nextafter(below, 0.0));
+    fields.number(parameter.name, number, parameter.least, largest);
     if (!number.written())
       return;
+    if (number.value >= parameter.below)
+      return fields.error("invalid-value", parameter.name,
+                          fields.keyPath(parameter.name) + " must be below " +
+                              shown(parameter.below) + ", this is " +
+                              yaml::shortText(*entry->value));
     setting.value = {number.value};
     break;
   }

@@ -75,8 +75,8 @@ std::vector<Row> rowsOf(const plan::Plan &plan, const RunLog &log) {
   };
   add("seconds of a step", timed(p.stepSeconds),
       log.median(&LoggedStep::stepSeconds), formatSeconds);
-  add("tokens/s", timed(p.tokensPerSecond),
-      log.median(&LoggedStep::tokensPerSecond), formatGrouped);
+  add("tokens/s", timed(p.tokensPerSecond), log.tokensPerSecond(),
+      formatGrouped);
   if (const std::optional<int64_t> peak = log.peakBytes())
     add("peak of tensors", static_cast<double>(p.ownPeakBytes),
         static_cast<double>(*peak),
@@ -101,6 +101,14 @@ RunLog::median(std::optional<double> LoggedStep::*value) const {
   const auto middle = seen.begin() + static_cast<ptrdiff_t>(seen.size() / 2);
   std::nth_element(seen.begin(), middle, seen.end());
   return *middle;
+}
+
+std::optional<double> RunLog::tokensPerSecond() const {
+  const std::optional<double> seconds = median(&LoggedStep::stepSeconds);
+  for (const LoggedStep &step : steps)
+    if (seconds && step.stepSeconds == seconds && step.tokensPerSecond)
+      return step.tokensPerSecond;
+  return median(&LoggedStep::tokensPerSecond);
 }
 
 std::optional<int64_t> RunLog::peakBytes() const {
@@ -197,7 +205,7 @@ Json runJson(const plan::Plan &plan, const RunLog &log) {
             {"peak_bytes", p.ownPeakBytes}}},
           {"measured",
            {{"step_s", jsonOf(log.median(&LoggedStep::stepSeconds))},
-            {"tokens_per_s", jsonOf(log.median(&LoggedStep::tokensPerSecond))},
+            {"tokens_per_s", jsonOf(log.tokensPerSecond())},
             {"peak_bytes", peak ? Json(*peak) : Json()},
             {"skipped_steps", log.skippedSteps()}}},
           {"steps", steps}};

@@ -29,6 +29,9 @@ struct RunLog {
   /// Median of `value` over the steps but the first, which makes states and
   /// communicators; of the first alone where there is no other.
   std::optional<double> median(std::optional<double> LoggedStep::*value) const;
+  /// Tokens per second of the step of the median seconds: two medians of their
+  /// own would not multiply to a step's tokens.
+  std::optional<double> tokensPerSecond() const;
   std::optional<int64_t> peakBytes() const;
   int64_t skippedSteps() const;
 };
