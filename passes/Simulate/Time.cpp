@@ -132,10 +132,11 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
   if (unit.trainable) {
     const UpdateWork work =
         updateWork(optimizer, updateShape(plan, unit), plan.device);
-    times.update = memorySeconds(work.movedBytes);
-    if (!target.measuredMoves.empty())
-      times.update = measuredSeconds(movedByUpdate(plan, optimizer, unit))
-                         .value_or(times.update);
+    const auto measured =
+        target.measuredMoves.empty()
+            ? std::nullopt
+            : measuredSeconds(movedByUpdate(plan, optimizer, unit));
+    times.update = measured.value_or(memorySeconds(work.movedBytes));
     if (plan.offload.states) {
       const double rate = target.host.updateBytesPerSecond;
       times.hostOut = hostCopySeconds(target, storage);
@@ -149,6 +150,8 @@ TimeModel::UnitTimes TimeModel::unitTimes(const Unit &unit) const {
       times.diskRead = driveSeconds(bytes, target.drive.readBytesPerSecond);
       times.diskWrite = driveSeconds(bytes, target.drive.writeBytesPerSecond);
     }
+    if (measured) // with what it multiplies and exchanges
+      return times;
     if (work.flops > 0)
       times.update += work.flops / target.flops(DType::BF16);
     const Mesh mesh{plan.axes};

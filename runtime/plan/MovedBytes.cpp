@@ -29,13 +29,9 @@ std::optional<MovedBytes>
 movedByUpdate(const Plan &plan, const OptimizerRule &rule, const Unit &unit) {
   if (!isMeasured(plan) || !rule.description || !unit.trainable)
     return std::nullopt;
-  const UpdateWork work =
-      updateWork(rule, updateShape(plan, unit), plan.device);
-  if (work.flops > 0 || !work.exchanges.empty())
-    return std::nullopt;
   return MovedBytes{
       keyOf(plan, rule.description->name, {toString(unit.storage)}),
-      work.movedBytes};
+      updateWork(rule, updateShape(plan, unit), plan.device).movedBytes};
 }
 
 std::optional<MovedBytes> movedByNorm(const Plan &plan) {

@@ -26,10 +26,10 @@ struct MovedBytes {
   double bytes = 0;
 };
 
-/// Of a unit's update, by the plan's optimizer. Nothing where it takes time
-/// for more than that: where ranks exchange, and where it multiplies matrices.
-/// This and the others: nothing of GPUs, whose host only queues, of pipelines,
-/// of which no stage's part is measured, and of what is offloaded.
+/// Of a unit's update, by the plan's optimizer. What is measured of it has in
+/// it what ranks exchange and which matrices it multiplies, as Muon's. This and
+/// the others: nothing of GPUs, whose host only queues, of pipelines, of which
+/// no stage's part is measured, and of what is offloaded.
 std::optional<MovedBytes>
 movedByUpdate(const Plan &plan, const OptimizerRule &rule, const Unit &unit);
 /// Of the norm of all gradients, which are scaled by it.

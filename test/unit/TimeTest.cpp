@@ -284,8 +284,8 @@ TEST(Time, MeasuredMovesReplaceTheBandwidth) {
                    7 * update.bytes(Role::ShardGradient) / 1e9);
 }
 
-/// An update that exchanges, or multiplies matrices, is more than its bytes.
-TEST(Time, OnlyUpdatesOfBytesHaveARate) {
+/// What an update exchanges and multiplies is in the rate of its bytes.
+TEST(Time, MeasuredUpdatesAreWhole) {
   Steps steps;
   steps.plan.device = "cpu";
   const Unit &unit = steps.plan.units[1];
@@ -298,8 +298,19 @@ TEST(Time, OnlyUpdatesOfBytesHaveARate) {
   };
   EXPECT_EQ(key("adamw"), "adamw f32 2 ranks");
   EXPECT_EQ(key("sgd"), "sgd f32 2 ranks");
-  EXPECT_EQ(key("muon"), "");
-  EXPECT_EQ(key("adafactor"), "");
+  EXPECT_EQ(key("muon"), "muon f32 2 ranks");
+  EXPECT_EQ(key("adafactor"), "adafactor f32 2 ranks");
+  Target target = simpleTarget();
+  target.kind = TargetKind::Cpu;
+  target.measuredMoves = {{"adafactor f32 2 ranks", 3e-9}};
+  Steps update;
+  update.plan.device = "cpu";
+  update.plan.job.optimizer = {};
+  update.plan.job.optimizer.name = "adafactor";
+  update.add(ProgramInstructionKind::Optimizer, 1);
+  const auto moved = movedByUpdate(
+      update.plan, OptimizerRule(update.plan.job.optimizer), unit);
+  EXPECT_DOUBLE_EQ(update.run(target).seconds, moved->bytes * 3e-9);
   EXPECT_TRUE(movedByGather(steps.plan, unit));
   steps.plan.offload.states = true;
   EXPECT_EQ(key("adamw"), "");
