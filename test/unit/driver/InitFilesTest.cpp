@@ -31,6 +31,38 @@ TEST(InitFiles, PlainFilesAreClean) {
     }
 }
 
+TEST(InitFiles, FilesOfCpusAskForThem) {
+  InitOptions options;
+  options.processes = 4;
+  const std::string several =
+      init::accelerateText(FrameworkKind::Ddp, options, /*onCpu=*/true);
+  EXPECT_NE(several.find("distributed_type: MULTI_CPU\nuse_cpu: true\n"),
+            std::string::npos);
+  EXPECT_NE(init::argumentsText(FrameworkKind::Ddp, options, 8, /*onCpu=*/true)
+                .find("use_cpu: true\n"),
+            std::string::npos);
+  EXPECT_EQ(init::launchCommand(options, /*onCpu=*/true, "a.yaml"),
+            "torchrun --nproc-per-node 4 --master-port 29500 --no-python "
+            "accelerate launch --config_file a.yaml");
+  EXPECT_EQ(init::launchCommand(options, /*onCpu=*/false, "a.yaml"),
+            "accelerate launch --config_file a.yaml");
+  options.plan.nodes = 2;
+  EXPECT_EQ(init::launchCommand(options, /*onCpu=*/true, "a.yaml"),
+            "torchrun --nproc-per-node 2 --nnodes 2 --node-rank RANK "
+            "--master-addr HOST --master-port 29500 --no-python accelerate "
+            "launch --config_file a.yaml --main_process_ip HOST "
+            "--main_process_port 29500");
+}
+
+// Since transformers 5 fsdp_cpu_ram_efficient_loading keeps no rank from
+// reading.
+TEST(InitFiles, NoRankAloneReadsTheWeights) {
+  EXPECT_NE(init::plainReasons({}, /*onCpu=*/false)
+                .at("fsdp_cpu_ram_efficient_loading")
+                .find("each rank reads them"),
+            std::string::npos);
+}
+
 TEST(InitFiles, EveryKeyHasAReasonOnce) {
   EXPECT_EQ(init::commented("# head\na: 1\nsection:\n  b: 'x:y'\nc: 2\n",
                             {{"a", "first"}, {"b", "second"}, {"y'", "no"}}),

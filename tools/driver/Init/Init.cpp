@@ -41,11 +41,17 @@ public:
                        std::to_string((batch / ranks + 1) * ranks));
       return std::move(result);
     }
+    result.onCpu = isCpu();
     std::vector<FrameworkKind> executors = {FrameworkKind::Single};
     if (ranks > 1)
-      executors = {FrameworkKind::Ddp, FrameworkKind::Fsdp2};
+      executors = {FrameworkKind::Ddp};
+    if (ranks > 1 && !result.onCpu)
+      executors.push_back(FrameworkKind::Fsdp2);
     for (FrameworkKind executor : executors)
       tryExecutor(executor, batch / ranks);
+    if (ranks > 1 && result.onCpu)
+      result.choices.push_back(
+          {"FSDP2", {}, false, "accelerate shards nothing on CPUs"});
     if (!best) {
       nothing();
       return std::move(result);
@@ -62,6 +68,12 @@ private:
     init::Reasons reasons;
   };
 
+  bool isCpu() const {
+    DiagnosticEngine silent; // each plan reads it, and says what is wrong
+    const auto target = loadTarget(options.plan.target, silent);
+    return target && target->kind == TargetKind::Cpu;
+  }
+
   /// The job under one executor, and what the search makes of its files.
   void tryExecutor(FrameworkKind executor, int64_t batchOfRank) {
     Attempt attempt;
@@ -71,15 +83,20 @@ private:
     plan.tune = TuneScope::All;
     plan.scriptFileIsYaml = true;
     attempt.plain = {
-        {result.accelerateFile, init::accelerateText(executor, options)},
+        {result.accelerateFile,
+         init::accelerateText(executor, options, result.onCpu)},
         {result.argumentsFile,
-         init::argumentsText(executor, options, batchOfRank)}};
+         init::argumentsText(executor, options, batchOfRank, result.onCpu)}};
     plan.texts = attempt.plain;
     DiagnosticEngine quiet;
     CompileResult compiled = compile(plan, quiet);
     attempt.choice.strategy = compiled.report.strategy;
     const std::optional<Advice> &advice = compiled.report.advice;
-    if (!compiled.valid || !advice || !advice->yaml) {
+    // Under FSDP2 a plan warns of it, and has what its states would take.
+    const bool stops = std::any_of(
+        quiet.all().begin(), quiet.all().end(),
+        [](const Diagnostic &d) { return d.code == "unusable-optimizer"; });
+    if (!compiled.valid || !advice || !advice->yaml || stops) {
       refuse(executor, quiet, std::move(attempt.choice));
       return;
     }
@@ -107,10 +124,11 @@ private:
     if (choice.strategy.empty())
       choice.strategy = toString(executor);
     for (const Diagnostic &d : quiet.sorted())
-      if (d.severity == Severity::Error) {
+      if (d.severity == Severity::Error || d.code == "unusable-optimizer") {
         if (choice.refused.empty())
           choice.refused = d.message;
         errors.push_back(d);
+        errors.back().severity = Severity::Error;
       }
     if (choice.refused.empty())
       choice.refused = "its units are none that the search knows";
@@ -118,7 +136,7 @@ private:
   }
 
   init::Reasons reasonsOf(const Advice &advice, const Tuned &tuned) const {
-    init::Reasons reasons = init::plainReasons(options);
+    init::Reasons reasons = init::plainReasons(options, result.onCpu);
     for (const tune::Decided &d : tuned.decisions) {
       std::string why = d.choice;
       if (d.refused)
@@ -133,6 +151,7 @@ private:
              {"fsdp_offload_params", "parameters and optimizer stay on the "
                                      "device"},
              {"activation_checkpointing", "nothing is recomputed"},
+             {"per_device_train_batch_size", "the rank's share of a step"},
              {"use_liger_kernel", "the model's own loss"}})
       reasons.try_emplace(key, why);
     reasons["gradient_accumulation_steps"] =
@@ -169,9 +188,11 @@ private:
 
   /// Why no choice has anything on the host, where the target's file is why.
   std::string withoutOffload() const {
+    if (result.onCpu)
+      return "";
     DiagnosticEngine silent; // it was read already
     const auto target = loadTarget(options.plan.target, silent);
-    if (!target || target->kind == TargetKind::Cpu)
+    if (!target)
       return "";
     const std::string why = whyNotOffloaded(*target, /*updates=*/true);
     return why.empty() ? "" : "; nothing is offloaded: " + why;
@@ -252,6 +273,8 @@ private:
                                  return c.strategy == best->choice.strategy;
                                });
     std::rotate(result.choices.begin(), chosen, chosen + 1);
+    result.launch =
+        init::launchCommand(options, result.onCpu, result.accelerateFile);
     result.texts = std::move(texts);
   }
 
@@ -291,8 +314,8 @@ std::string renderInit(const InitResult &result) {
     return out;
   return renderJobLine(*result.planned.shown, result.planned.report) + "\n" +
          renderVerdict(*result.planned.shown, result.planned.report, false) +
-         "\n" + out + "\n  accelerate launch --config_file " +
-         result.accelerateFile + " train.py " + result.argumentsFile +
+         "\n" + out + "\n  " + result.launch + " train.py " +
+         result.argumentsFile +
          "\n  # train.py reads them by HfArgumentParser.parse_yaml_file; of "
          "TRL: --config\n";
 }

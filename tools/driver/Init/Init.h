@@ -41,6 +41,8 @@ struct InitResult {
   yaml::FileTexts texts;
   std::string accelerateFile, argumentsFile;
   std::vector<InitChoice> choices; // the chosen one first
+  bool onCpu = false;              // the target is a CPU
+  std::string launch;              // the command up to the script
   /// The files as they will be read.
   CompileResult planned;
 };

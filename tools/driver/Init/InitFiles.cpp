@@ -9,11 +9,15 @@
 
 namespace accel::init {
 
-std::string accelerateText(FrameworkKind executor, const InitOptions &options) {
+std::string accelerateText(FrameworkKind executor, const InitOptions &options,
+                           bool onCpu) {
   std::string text = "compute_environment: LOCAL_MACHINE\ndistributed_type: ";
   text += executor == FrameworkKind::Fsdp2 ? "FSDP\n"
-          : executor == FrameworkKind::Ddp ? "MULTI_GPU\n"
-                                           : "'NO'\n";
+          : executor != FrameworkKind::Ddp ? "'NO'\n"
+          : onCpu                          ? "MULTI_CPU\n"
+                                           : "MULTI_GPU\n";
+  if (onCpu)
+    text += "use_cpu: true\n";
   text += "num_machines: " + std::to_string(options.plan.nodes.value_or(1)) +
           "\nnum_processes: " + std::to_string(options.processes) +
           "\nmixed_precision: " +
@@ -31,8 +35,11 @@ std::string accelerateText(FrameworkKind executor, const InitOptions &options) {
 }
 
 std::string argumentsText(FrameworkKind executor, const InitOptions &options,
-                          int64_t batchOfRank) {
+                          int64_t batchOfRank, bool onCpu) {
   std::string text = "output_dir: out\n";
+  // Without it TrainingArguments refuses bf16 where there is no GPU.
+  if (onCpu)
+    text += "use_cpu: true\n";
   text += "per_device_train_batch_size: " + std::to_string(batchOfRank) +
           "\ngradient_accumulation_steps: 1\n";
   if (options.precision != "no")
@@ -46,9 +53,31 @@ std::string argumentsText(FrameworkKind executor, const InitOptions &options,
   return text + "use_liger_kernel: false\n";
 }
 
-Reasons plainReasons(const InitOptions &options) {
+std::string launchCommand(const InitOptions &options, bool onCpu,
+                          const std::string &accelerateFile) {
+  const std::string launch =
+      "accelerate launch --config_file " + accelerateFile;
+  if (!onCpu || options.processes == 1)
+    return launch;
+  // MULTI_CPU is one process of accelerate launch, which hands the ranks of its
+  // own environment on, and writes this port over torchrun's.
+  const int64_t nodes = options.plan.nodes.value_or(1);
+  const std::string meeting = nodes > 1
+                                  ? " --nnodes " + std::to_string(nodes) +
+                                        " --node-rank RANK --master-addr HOST"
+                                  : "";
+  return "torchrun --nproc-per-node " +
+         std::to_string(options.processes / nodes) + meeting +
+         " --master-port 29500 --no-python " + launch +
+         (nodes > 1 ? " --main_process_ip HOST --main_process_port 29500" : "");
+}
+
+Reasons plainReasons(const InitOptions &options, bool onCpu) {
   Reasons reasons = {
-      {"compute_environment", "accelerate launch starts the ranks itself"},
+      {"compute_environment", onCpu ? "no cluster service"
+                                    : "accelerate launch starts the ranks "
+                                      "itself"},
+      {"use_cpu", "the target is a CPU"},
       {"num_machines", options.plan.nodes ? "as asked"
                                           : "one, as nothing else "
                                             "was asked"},
@@ -57,8 +86,9 @@ Reasons plainReasons(const InitOptions &options) {
                        "away"},
       {"fsdp_auto_wrap_policy", "each layer is a unit: one is gathered while "
                                 "another computes"},
-      {"fsdp_cpu_ram_efficient_loading", "rank 0 alone reads the weights into "
-                                         "host memory"},
+      {"fsdp_cpu_ram_efficient_loading",
+       "rank 0 alone sends the weights; since transformers 5 each rank reads "
+       "them all the same"},
       {"fsdp_state_dict_type", "save_model writes whole weights, which "
                                "from_pretrained reads"},
       {"output_dir", "yours to name"},
