@@ -79,6 +79,8 @@ struct ScriptSettings {
   ScriptNames names;
   /// Its fsdp_config is what Accelerate is given.
   bool shards = false;
+  /// It tells each rank to use the CPU, whatever the launcher says.
+  bool onCpu = false;
   Setting<std::optional<OwnShards>> ownShards;
 
   Setting<std::string> model; // a folder or a name of the Hub; empty: not given

@@ -421,7 +421,8 @@ void SettingsReader::readAccelerator() {
 }
 
 void SettingsReader::readDistribution() {
-  if (truth("use_cpu"))
+  settings.onCpu = truth("use_cpu");
+  if (settings.onCpu)
     accelerate.set("", "use_cpu",
                    nodes.boolean(given("use_cpu")->file,
                                  given("use_cpu")->value->range, true));

@@ -12,6 +12,7 @@
 #include "passes/Pipeline/Phases.h"
 #include "passes/Segments/Segments.h"
 #include "tools/driver/Inputs/AdapterInputs.h"
+#include "tools/driver/Inputs/DeviceInputs.h"
 #include "tools/driver/Inputs/FrozenParts.h"
 #include "tools/driver/Inputs/OffloadInputs.h"
 #include "tools/driver/Inputs/QuantizedInputs.h"
@@ -110,6 +111,8 @@ bool Session::load() {
     return false;
   if (target && !checkFp8Target(*inputs, *target, engine))
     return false;
+  if (target)
+    warnOfDevice(*inputs, options, *target, engine);
   if (options.confidence && !budgetBytes())
     engine.report(diagnosticAt(
         {}, "", Severity::Warning, "ignored-key",
