@@ -74,7 +74,8 @@ std::string AccelerateMapping::type() const {
   return node ? node->text : "";
 }
 
-void AccelerateMapping::addFlags(const GivenArguments &flags) {
+void AccelerateMapping::addFlags(const GivenArguments &flags,
+                                 DiagnosticEngine &engine) {
   // The paradigm: one flag instead of distributed_type.
   constexpr std::pair<const char *, const char *> paradigms[] = {
       {"use_deepspeed", "DEEPSPEED"},
@@ -86,8 +87,6 @@ void AccelerateMapping::addFlags(const GivenArguments &flags) {
     if (const Given *given = flags.find(flag))
       set("", "distributed_type",
           nodes.text(given->file, given->value->range, type));
-  if (const Given *given = flags.find("cpu"))
-    set("", "use_cpu", given->value);
   for (const auto &[name, given] : flags.all()) {
     const KeyInfo *top = findKey("", name);
     if (top) {
@@ -103,6 +102,51 @@ void AccelerateMapping::addFlags(const GivenArguments &flags) {
       value = nodes.plain(given.file, value->range, value->text);
     set(key->section, key->name, value);
   }
+  if (const Given *given = flags.find("cpu"); given && given->value->boolean)
+    startOnCpu(*given, engine);
+}
+
+/// With --cpu launch_command takes the simple launcher whatever the file says
+/// (accelerate/commands/launch.py): one process, unless mpirun starts more.
+void AccelerateMapping::startOnCpu(const Given &flag,
+                                   DiagnosticEngine &engine) {
+  const yaml::Range &place = flag.value->range;
+  const std::string before = type();
+  const yaml::Node *count = find("", "num_processes");
+  set("", "use_cpu", flag.value);
+  if (before == "MULTI_CPU")
+    return;
+  const yaml::Node *hostfile = find("mpirun_config", "mpirun_hostfile");
+  const bool several = hostfile && !hostfile->isNull();
+  const bool fewer =
+      !several && count && count->kind == yaml::Kind::Int && count->integer > 1;
+  if (fewer || (!before.empty() && before != "NO")) {
+    Diagnostic d;
+    d.severity = Severity::Warning;
+    d.code = "process-count";
+    d.file = flag.file;
+    d.setRange(place);
+    d.message = std::string("--cpu starts ") +
+                (several ? "the processes of mpirun, joined by DDP"
+                         : "one process on the CPU") +
+                ", whatever " +
+                (before.empty()
+                     ? "--num_processes says"
+                     : "distributed_type " + printable(before) + " asks for");
+    d.hint = std::string("leave --cpu out for a job on GPUs") +
+             (several ? ""
+                      : "; on CPUs mpirun starts several processes, with "
+                        "distributed_type: MULTI_CPU");
+    engine.report(std::move(d));
+  }
+  // What no launcher hands on.
+  for (const char *unread : {"fsdp_config", "deepspeed_config",
+                             "megatron_lm_config", "parallelism_config"})
+    remove(unread);
+  set("", "distributed_type",
+      nodes.text(flag.file, place, several ? "MULTI_CPU" : "NO"));
+  if (!several)
+    set("", "num_processes", nodes.integer(flag.file, place, 1));
 }
 
 } // namespace accel::scripts

@@ -13,6 +13,7 @@
 #ifndef ACCEL_FRONTENDS_SCRIPTS_ACCELERATEMAPPING_H
 #define ACCEL_FRONTENDS_SCRIPTS_ACCELERATEMAPPING_H
 
+#include "frontends/Diagnostics/Diagnostics.h"
 #include "frontends/Scripts/GivenArguments.h"
 
 namespace accel::scripts {
@@ -43,12 +44,13 @@ public:
   std::string type() const;
 
   /// Flags of accelerate launch, which go before the file.
-  void addFlags(const GivenArguments &flags);
+  void addFlags(const GivenArguments &flags, DiagnosticEngine &engine);
 
   const yaml::Node &root() const { return root_; }
   bool empty() const { return root_.entries.empty(); }
 
 private:
+  void startOnCpu(const Given &flag, DiagnosticEngine &engine);
   yaml::Node *section(const std::string &name, const yaml::Node *place);
   NodeStore &nodes;
   yaml::Node root_;

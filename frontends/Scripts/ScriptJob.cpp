@@ -236,7 +236,7 @@ private:
     }
     accelerateFile = path;
     if (command)
-      accelerate.addFlags(command->flags);
+      accelerate.addFlags(command->flags, engine);
     return true;
   }
 
