@@ -232,8 +232,8 @@ private:
     if (!flag)
       return i > before;
     if (flag->name == "config_file") {
-      command.configFile = flag->value->text;
-      command.configRange = flag->value->range;
+      command.configFile = {flag->value->text, commandLineName,
+                            flag->value->range};
     } else {
       command.flags.add(std::move(*flag));
     }
@@ -416,6 +416,40 @@ private:
     return true;
   }
 
+  /// --accelerate_config of `words[i]`; false where the program stops.
+  bool takeProfile(const std::string &name) {
+    const bool trl = command.program == Program::Trl;
+    const yaml::Range &place = words[i].range;
+    const size_t equals = words[i].text.find('=');
+    const bool together = equals != std::string::npos;
+    if (!together && i + 1 == words.size()) {
+      error(place, "'" + name + "' needs a value", "");
+      return false;
+    }
+    Word value = together ? words[i] : words[i + 1];
+    if (together)
+      value.text = value.text.substr(equals + 1);
+    // accelerate_config.py looks for the one word.
+    if (trl && (together || name != "--accelerate_config")) {
+      error(place,
+            "trl reads no '" +
+                printable(together ? name + "=VALUE" : name + " VALUE") +
+                "': it goes to accelerate launch, which stops with it",
+            "write --accelerate_config " + printable(value.text));
+      return false;
+    }
+    if (trl && !command.profile.name.empty()) {
+      error(place,
+            "trl takes the first --accelerate_config alone, and accelerate "
+            "launch stops with the second",
+            "leave one of them out");
+      return false;
+    }
+    command.profile = {value.text, commandLineName, value.range};
+    i += together ? 1 : 2;
+    return true;
+  }
+
   /// trl, axolotl and llamafactory-cli, which launch themselves.
   bool readTool(const std::string &program) {
     const yaml::Range place = words[i].range;
@@ -444,18 +478,16 @@ private:
       const std::string &text = words[i].text;
       const std::string name = text.substr(0, text.find('='));
       if (name == "--accelerate_config" || name == "--accelerate-config") {
-        const size_t equals = text.find('=');
-        if (equals == std::string::npos && i + 1 == words.size()) {
-          error(words[i].range, "'" + name + "' needs a value", "");
+        if (!takeProfile(name))
           return false;
-        }
-        command.configRange =
-            equals == std::string::npos ? words[i + 1].range : words[i].range;
-        command.configFile = equals == std::string::npos
-                                 ? words[i + 1].text
-                                 : text.substr(equals + 1);
-        i += equals == std::string::npos ? 2 : 1;
         continue;
+      }
+      if (command.program == Program::Trl && text.starts_with("--config=")) {
+        error(words[i].range,
+              "trl reads no '--config=FILE': it goes to accelerate launch, "
+              "which stops with it",
+              "write --config " + printable(text.substr(9)));
+        return false;
       }
       // trl hands flags of accelerate launch on; the trainer's go first.
       std::string plain = name.substr(std::min<size_t>(2, name.size()));
@@ -486,20 +518,25 @@ private:
     auto devices = command.environment.find("CUDA_VISIBLE_DEVICES");
     if (devices == command.environment.end() || command.processesPerMachine)
       return;
-    const std::string &text = devices->second.text;
-    if (text.empty())
-      return;
-    const yaml::Mark &mark = devices->second.range.begin;
     command.processesPerMachine =
-        Setting<int64_t>{1 + std::count(text.begin(), text.end(), ','),
-                         Origin::Written,
-                         "CUDA_VISIBLE_DEVICES",
-                         {commandLineName, mark.line, mark.column},
-                         "as many processes as devices that it names"};
+        processesOfDevices(devices->second, commandLineName);
   }
 };
 
 } // namespace
+
+std::optional<Setting<int64_t>> processesOfDevices(const Word &devices,
+                                                   const std::string &file) {
+  const std::string &text = devices.text;
+  if (text.empty())
+    return std::nullopt;
+  const yaml::Mark &mark = devices.range.begin;
+  return Setting<int64_t>{1 + std::count(text.begin(), text.end(), ','),
+                          Origin::Written,
+                          "CUDA_VISIBLE_DEVICES",
+                          {file, mark.line, mark.column},
+                          "as many processes as devices that it names"};
+}
 
 std::optional<Command> readCommand(const std::vector<Word> &words,
                                    NodeStore &nodes, DiagnosticEngine &engine) {

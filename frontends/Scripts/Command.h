@@ -11,7 +11,7 @@
 //   torchrun [FLAGS] SCRIPT ARGUMENTS     (python -m torch.distributed.run)
 //   deepspeed [FLAGS] SCRIPT ARGUMENTS
 //   python SCRIPT ARGUMENTS
-//   trl sft|dpo|grpo [--config FILE] [--accelerate_config FILE] ARGUMENTS
+//   trl sft|dpo|grpo [--config FILE] [--accelerate_config FILE|NAME] ARGUMENTS
 //   axolotl train FILE ARGUMENTS          (accelerate launch -m
 //   axolotl.cli.train) llamafactory-cli train FILE ARGUMENTS
 //
@@ -28,6 +28,13 @@ namespace accel::scripts {
 enum class Launcher { Accelerate, Torchrun, Deepspeed, Python };
 enum class Program { Script, Trl, Axolotl, LlamaFactory };
 
+/// A file, and where it is named.
+struct NamedFile {
+  std::string name; // empty: none
+  std::string file = commandLineName;
+  yaml::Range at;
+};
+
 struct Command {
   Launcher launcher = Launcher::Accelerate;
   Program program = Program::Script;
@@ -35,9 +42,9 @@ struct Command {
   std::string task;
   std::string script;
   yaml::Range scriptRange;
-  /// The accelerate YAML that --config_file or --accelerate_config names.
-  std::string configFile;
-  yaml::Range configRange;
+  /// The accelerate YAML of --config_file, and that of --accelerate_config: a
+  /// file, or of trl the name of one of its own.
+  NamedFile configFile, profile;
   GivenArguments flags; // of accelerate launch
   /// Processes and machines of torchrun and deepspeed; empty: not said.
   std::optional<Setting<int64_t>> processesPerMachine, machines;
@@ -49,6 +56,11 @@ struct Command {
 /// no job can be told from it.
 std::optional<Command> readCommand(const std::vector<Word> &words,
                                    NodeStore &nodes, DiagnosticEngine &engine);
+
+/// As many processes as `devices`, a value of CUDA_VISIBLE_DEVICES in `file`,
+/// names; nothing for none.
+std::optional<Setting<int64_t>> processesOfDevices(const Word &devices,
+                                                   const std::string &file);
 
 } // namespace accel::scripts
 

@@ -26,8 +26,6 @@ constexpr std::string_view configOf(Reader reader) {
   }
 }
 
-bool isTrl(Reader reader) { return !configOf(reader).empty(); }
-
 /// Arguments of transformers' example scripts (run_clm.py) and of the many
 /// scripts made after them, by the name that TRL has for each.
 constexpr std::pair<std::string_view, std::string_view> exampleNames[] = {
@@ -77,6 +75,8 @@ const char *toString(Reader reader) {
   return names[static_cast<int>(reader)];
 }
 
+bool isTrl(Reader reader) { return !configOf(reader).empty(); }
+
 std::optional<Reader> readerOfTask(const std::string &task) {
   if (task == "sft")
     return Reader::Sft;
@@ -116,12 +116,16 @@ std::optional<Reader> readerOf(const yaml::Node &root) {
   int best = 0;
   std::optional<Reader> found;
   bool trainer = false;
+  // TRL's recipes may hold keys for the launcher.
+  const bool launches =
+      root.find("model_name_or_path") || root.find("accelerate_config");
   for (const yaml::Entry &entry : root.entries) {
     const std::string &name = entry.key->text;
     const KeyInfo *key = findKey("", name);
     if (key || findSection(name)) {
       // num_processes stands in accelerate files alone, debug in both.
-      if (!findArgument(Family::Transformers, "TrainingArguments", name))
+      if (!launches &&
+          !findArgument(Family::Transformers, "TrainingArguments", name))
         return std::nullopt;
       continue;
     }
@@ -150,7 +154,8 @@ std::optional<Reader> readerOf(const yaml::Node &root) {
   // alignment-handbook: the model and how it is trained in one file.
   if (root.find("model_name_or_path") &&
       (root.find("dataset_mixer") || root.find("dataset_mixture") ||
-       root.find("dataset_name") || root.find("use_peft")))
+       root.find("dataset_name") || root.find("use_peft") ||
+       root.find("num_processes") || root.find("accelerate_config")))
     return Reader::Sft;
   if (trainer)
     return Reader::Trainer;
@@ -183,7 +188,9 @@ Recipe::Recipe(Reader reader, Versions versions, bool planning,
     return;
   owners.emplace_back(Family::Trl, "ModelConfig");
   if (isTrl(reader)) {
-    owners.emplace_back(Family::Trl, "ScriptArguments");
+    owners.emplace_back(Family::Trl, reader == Reader::Grpo
+                                         ? "GRPOScriptArguments"
+                                         : "ScriptArguments");
     owners.emplace_back(Family::Trl, "DatasetMixtureConfig");
   }
 }
@@ -302,7 +309,7 @@ void Recipe::addFile(const std::string &file, const yaml::Node &root) {
     std::string meant = name;
     if (!find(name, family)) {
       const bool example =
-          whose != Reader::Axolotl && whose != Reader::LlamaFactory;
+          whose != Reader::Axolotl && whose != Reader::LlamaFactory && !stops;
       auto alias =
           std::find_if(std::begin(exampleNames), std::end(exampleNames),
                        [&](const auto &a) { return a.first == name; });
@@ -410,7 +417,7 @@ void Recipe::addWords(const std::vector<Word> &words,
           if (const yaml::Node *node = parser.valueOf(*info, *value, written))
             add(former->instead, written, node, commandLineName, word.range);
       }
-    } else if (alias != std::end(exampleNames) && value) {
+    } else if (alias != std::end(exampleNames) && value && !stops) {
       add(std::string(alias->second), written,
           nodes.plain(commandLineName, value->range, value->text),
           commandLineName, word.range);
@@ -423,6 +430,29 @@ void Recipe::addWords(const std::vector<Word> &words,
 //===----------------------------------------------------------------------===//
 // What it means
 //===----------------------------------------------------------------------===//
+
+/// trl hands it to accelerate launch.
+void Recipe::reportStop(const Unknown &one, const std::string &name,
+                        std::vector<std::string> known) {
+  for (const ArgumentInfo &info : argumentsOf(Family::Accelerate))
+    known.emplace_back(info.name);
+  auto former = std::find_if(std::begin(exampleNames), std::end(exampleNames),
+                             [&](const auto &a) { return a.first == name; });
+  const std::string near = former == std::end(exampleNames)
+                               ? didYouMean(name, known)
+                               : "write " + std::string(former->second);
+  Diagnostic d;
+  d.code = "unknown-argument";
+  d.file = one.file;
+  d.key = one.name;
+  d.message = "'" + printable(one.name) + "' is no argument of " +
+              toString(whose) +
+              ": trl hands it to accelerate launch, which stops with it";
+  d.hint = (near.empty() ? "remove it" : near) +
+           ", or pass --trl-version of a release that has it";
+  d.setRange(one.at);
+  engine.report(std::move(d));
+}
 
 void Recipe::reportUnknown() {
   std::vector<std::string> known;
@@ -451,6 +481,10 @@ void Recipe::reportUnknown() {
       d.setRange(one.at);
       engine.report(std::move(d));
       return;
+    }
+    if (stops) {
+      reportStop(one, name, known);
+      continue;
     }
     const std::string hint = didYouMean(name, known);
     if (hint.empty()) {

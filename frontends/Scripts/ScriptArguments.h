@@ -22,6 +22,8 @@ const yaml::Node *llamaFactoryV1Key(const yaml::Node &root);
 
 /// A file's keys tell its reader; nothing if it is no file of arguments.
 std::optional<Reader> readerOf(const yaml::Node &root);
+/// One of TRL's.
+bool isTrl(Reader reader);
 /// The reader that "sft", "dpo" or "grpo" names.
 std::optional<Reader> readerOfTask(const std::string &task);
 
@@ -55,6 +57,8 @@ public:
   /// An option of accel-opt, which goes before everything else.
   void addOwn(Given given) { given_.add(std::move(given)); }
 
+  /// Whoever starts the script stops with an argument that is unknown.
+  void stopAtUnknown() { stops = true; }
   /// Reports unknown arguments, those that are refused, and in one note each
   /// those that change nothing. Then arguments have the names of
   /// transformers and TRL (Meaning::Same).
@@ -71,15 +75,17 @@ private:
            const yaml::Range &key);
   void unknown(const std::string &written, const std::string &file,
                const yaml::Range &at);
-  void reportUnknown();
-
   struct Unknown {
     std::string name, file;
     yaml::Range at;
   };
+  void reportUnknown();
+  void reportStop(const Unknown &one, const std::string &name,
+                  std::vector<std::string> known);
   Reader whose;
   Versions releases;
   const bool forPlanning;
+  bool stops = false;
   NodeStore &nodes;
   DiagnosticEngine &engine;
   /// Dataclasses in the order in which a script reads them.

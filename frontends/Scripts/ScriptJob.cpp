@@ -5,11 +5,14 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/Scripts/ScriptJob.h"
 
-#include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
 #include "frontends/HuggingFace/HubCache.h"
 #include "frontends/Scripts/Command.h"
 #include "frontends/Scripts/ReadSettings.h"
+#include "frontends/Scripts/RemovedArguments.h"
+#include "frontends/Scripts/TrainerRules.h"
+#include "frontends/Scripts/TrlConfigs.h"
+#include "frontends/Scripts/TrlLaunch.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -34,10 +37,14 @@ public:
       : inputs(inputs), options(options), engine(engine), accelerate(nodes) {}
 
   std::optional<JobConfig> run() {
-    if (!readCommandLine() || !readFiles() || !readBase() || !areModelled())
+    if (!readCommandLine() || !readFiles() || !readConfig() || !readLaunch() ||
+        !readBase() || !areModelled())
       return std::nullopt;
     Recipe recipe(reader(), inputs.versions, options.accelerate.forPlanning,
                   nodes, engine);
+    if (command && command->program == Program::Trl && isTrl(recipe.reader()) &&
+        isAtLeast(inputs.versions.trl, "1.10")) // whose arguments are known
+      recipe.stopAtUnknown();
     for (const auto &[path, root] : recipes)
       recipe.addFile(path, *root);
     if (command)
@@ -64,7 +71,8 @@ public:
     apply(std::move(settings), job);
     settingsReader.addEffective(job.accelerate.effective);
     settleCheckpointForm(recipe, job);
-    checkTogether(job, recipe);
+    checkTrainerRules(job, recipe, hasScript(), fallbackFile(), options,
+                      engine);
     return job;
   }
 
@@ -78,6 +86,7 @@ private:
   std::vector<Word> arguments; // of the script, without the files it reads
   std::vector<std::pair<std::string, const yaml::Node *>> recipes;
   std::string accelerateFile;
+  TrlLaunch launch;
   bool failed = false;
 
   bool fail(const char *code, const std::string &file,
@@ -117,7 +126,11 @@ private:
   }
 
   const yaml::Node *parse(const std::string &path) {
-    auto document = yaml::parseFile(path, options.accelerate.texts, engine);
+    const yaml::FileTexts &texts = options.accelerate.texts;
+    const std::optional<std::string> own = trlConfigText(path);
+    auto document = own && !texts.count(path)
+                        ? yaml::parseText(path, *own, engine)
+                        : yaml::parseFile(path, texts, engine);
     if (!document)
       return nullptr;
     const yaml::Node *root = document->root();
@@ -193,50 +206,66 @@ private:
     return true;
   }
 
-  /// The accelerate YAML: CONFIG.yaml, or the one that the command names.
+  /// CONFIG.yaml: an accelerate YAML, or one more file of arguments.
+  bool readConfig() {
+    if (inputs.config.empty())
+      return true;
+    const yaml::Node *root = parse(inputs.config);
+    if (!root)
+      return false;
+    if (readerOf(*root)) {
+      recipes.emplace_back(inputs.config, root);
+      return true;
+    }
+    if (isJobFile(*root))
+      return fail("wrong-file", inputs.config,
+                  "a job.yaml says itself how it is trained; a script's "
+                  "arguments do not go with it",
+                  "write them as keys of the job.yaml, or pass an "
+                  "accelerate YAML");
+    accelerateFile = inputs.config;
+    accelerate.start(*root, accelerateFile);
+    return true;
+  }
+
+  /// What recipes tell the launcher: trl's, which a recipe alone is for too.
+  bool readLaunch() {
+    if (command ? command->program != Program::Trl : !isTrl(reader()))
+      return true;
+    const size_t errors = engine.errors();
+    const Recipe script(reader(), inputs.versions,
+                        options.accelerate.forPlanning, nodes, engine);
+    for (auto &[path, root] : recipes)
+      root = takeLaunchKeys(path, *root, script, launch, nodes, engine);
+    return engine.errors() == errors;
+  }
+
+  /// The accelerate YAML that the command names, and the launcher's flags.
   bool readBase() {
-    std::string path;
-    if (!inputs.config.empty()) {
-      const yaml::Node *root = parse(inputs.config);
+    const size_t errors = engine.errors();
+    const NamedFile named = accelerateFileOf(command ? &*command : nullptr,
+                                             launch, inputs.versions, engine);
+    if (engine.errors() > errors)
+      return false;
+    if (!named.name.empty()) {
+      if (!accelerateFile.empty())
+        return fail("wrong-file", named.file,
+                    std::string("the ") +
+                        (named.file == commandLineName ? "command" : "recipe") +
+                        " names an accelerate file beside " +
+                        printablePath(accelerateFile),
+                    "leave one of them out", named.at);
+      const yaml::Node *root = parse(named.name);
       if (!root)
         return false;
-      if (readerOf(*root)) {
-        recipes.emplace_back(inputs.config, root);
-      } else if (isJobFile(*root)) {
-        return fail("wrong-file", inputs.config,
-                    "a job.yaml says itself how it is trained; a script's "
-                    "arguments do not go with it",
-                    "write them as keys of the job.yaml, or pass an "
-                    "accelerate YAML");
-      } else {
-        path = inputs.config;
-        accelerate.start(*root, path);
-      }
+      accelerateFile = named.name;
+      accelerate.start(*root, accelerateFile);
     }
-    if (command && !command->configFile.empty()) {
-      if (!path.empty())
-        return fail("wrong-file", commandLineName,
-                    "the command names an accelerate file beside " +
-                        printablePath(path),
-                    "leave one of them out", command->configRange);
-      path = command->configFile;
-      std::error_code ignored;
-      if (!fs::exists(path, ignored))
-        return fail("file-not-found", commandLineName,
-                    "'" + printablePath(path) + "' is not there",
-                    command->program == Program::Trl
-                        ? "trl has profiles of this kind by name; pass the "
-                          "file itself"
-                        : "accelerate launch stops with it",
-                    command->configRange);
-      const yaml::Node *root = parse(path);
-      if (!root)
-        return false;
-      accelerate.start(*root, path);
-    }
-    accelerateFile = path;
+    GivenArguments flags = launch.flags;
     if (command)
-      accelerate.addFlags(command->flags, engine);
+      for (const auto &[name, flag] : command->flags.all())
+        flags.add(flag);
+    accelerate.addFlags(flags, engine);
     return true;
   }
 
@@ -307,14 +336,19 @@ private:
           "", "num_machines",
           nodes.integer(commandLineName, at(command->machines->at), *machines));
     }
-    if (command && command->processesPerMachine &&
-        (command->launcher != Launcher::Accelerate ||
+    // A recipe's `env` goes before the shell's.
+    std::optional<Setting<int64_t>> perMachine = launch.devices;
+    if (!perMachine && command)
+      perMachine = command->processesPerMachine;
+    const Launcher launcher =
+        command ? command->launcher : Launcher::Accelerate;
+    if (perMachine &&
+        (launcher != Launcher::Accelerate ||
          !accelerate.find("", "num_processes")) &&
-        command->launcher != Launcher::Python)
-      accelerate.set(
-          "", "num_processes",
-          nodes.integer(commandLineName, at(command->processesPerMachine->at),
-                        **command->processesPerMachine * machines.value_or(1)));
+        launcher != Launcher::Python)
+      accelerate.set("", "num_processes",
+                     nodes.integer(perMachine->at.file, at(perMachine->at),
+                                   **perMachine * machines.value_or(1)));
     if (inputs.processes)
       accelerate.set("", "num_processes",
                      nodes.integer(optionsName, {}, *inputs.processes));
@@ -364,12 +398,17 @@ private:
 
   //===--- What the job is ------------------------------------------------===//
 
+  /// Of a default, which stands in no file.
+  std::string fallbackFile() const {
+    return recipes.empty() ? commandLineName : recipes.front().first;
+  }
+
   template <typename T>
   void at(const Setting<T> &setting, Severity severity, const char *code,
           const std::string &message, const std::string &hint) {
     Diagnostic d = diagnosticAt(setting, severity, code, message, hint);
-    if (d.file.empty()) // a default
-      d.file = recipes.empty() ? commandLineName : recipes.front().first;
+    if (d.file.empty())
+      d.file = fallbackFile();
     engine.report(std::move(d));
   }
 
@@ -524,56 +563,6 @@ private:
                       ", gather as stored, reduce as stored"
                 : std::string("compute as stored, reduce as stored");
     }
-  }
-
-  /// What Trainer checks when the plugins are built.
-  void checkTogether(const JobConfig &job, const Recipe &recipe) {
-    const AccelerateConfig &a = job.accelerate;
-    const ScriptSettings &script = job.script;
-    const bool fsdp =
-        *a.strategy == Strategy::Fsdp1 || *a.strategy == Strategy::Fsdp2;
-    auto find = [&](const char *name) { return recipe.given().find(name); };
-    // axolotl has its own way with FSDP's checkpointing.
-    const bool trainers = recipe.reader() != Reader::Axolotl;
-    if (fsdp && trainers && script.layerCheckpointing.value &&
-        *a.activationCheckpointing) {
-      at(script.layerCheckpointing, Severity::Error, "conflicting-arguments",
-         script.layerCheckpointing.key +
-             " and fsdp_activation_checkpointing are both true; Trainer stops "
-             "with a ValueError",
-         "keep FSDP's");
-    } else if (fsdp && script.layerCheckpointing.value && hasScript() &&
-               !script.ownShards.value) {
-      at(script.layerCheckpointing, Severity::Warning, "redundant-gather",
-         script.layerCheckpointing.key +
-             " recomputes inside of FSDP's units, which gathers each once more "
-             "in the backward",
-         "write activation_checkpointing: true in fsdp_config, or "
-         "fsdp_activation_checkpointing in the accelerate file, instead");
-    }
-    if (find("deepspeed") && a.deepspeed && !options.accelerate.forPlanning)
-      lintDeepspeed(*a.deepspeed, *a.numProcesses, options.accelerate, engine);
-    const Given *search = find("auto_find_batch_size");
-    if (search && search->value->boolean && a.deepspeed &&
-        *a.deepspeed->zeroStage == 3)
-      report(engine, Severity::Error, "conflicting-arguments", *search,
-             "auto_find_batch_size does not work under ZeRO stage 3; Trainer "
-             "stops with a ValueError",
-             "--max-batch finds the largest micro-batch beforehand");
-    const Given *only = find("save_only_model"),
-                *best = find("load_best_model_at_end");
-    if (!only || !only->value->boolean)
-      return;
-    if ((fsdp || a.deepspeed) && best && best->value->boolean)
-      report(engine, Severity::Error, "conflicting-arguments", *only,
-             "save_only_model with load_best_model_at_end does not work "
-             "under FSDP and DeepSpeed; Trainer stops with a ValueError",
-             "keep one of them");
-    if (fsdp && *a.stateDictType == StateDictType::Sharded)
-      report(engine, Severity::Error, "conflicting-arguments", *only,
-             "save_only_model needs a whole state dict, and state_dict_type "
-             "is SHARDED_STATE_DICT; Trainer stops with a ValueError",
-             "write state_dict_type: FULL_STATE_DICT");
   }
 };
 

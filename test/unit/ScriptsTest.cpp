@@ -6,6 +6,7 @@
 #include "frontends/Scripts/Command.h"
 #include "frontends/Scripts/ReadSettings.h"
 #include "frontends/Scripts/ScriptJob.h"
+#include "frontends/Scripts/TrlConfigs.h"
 
 #include <filesystem>
 #include <fstream>
@@ -85,6 +86,46 @@ TEST(ScriptArguments, tablesAreWhole) {
   EXPECT_EQ(loraTargets("llama"),
             (std::vector<std::string>{"q_proj", "v_proj"}));
   EXPECT_TRUE(loraTargets("unheard").empty());
+}
+
+TEST(ScriptArguments, trlsFilesAreAcceleratesOnes) {
+  EXPECT_EQ(trlConfigNames(), (std::vector<std::string>{
+                                  "fsdp1", "fsdp2", "multi_gpu", "single_gpu",
+                                  "zero1", "zero2", "zero3"}));
+  for (const std::string &name : trlConfigNames()) {
+    DiagnosticEngine found;
+    const std::string path = trlConfigFile(name);
+    const auto text = trlConfigText(path);
+    ASSERT_TRUE(text);
+    LoadOptions options;
+    options.accelerate.texts[path] = *text;
+    const auto job = loadConfig(path, options, found).job;
+    ASSERT_TRUE(job) << name << ": " << codes(found);
+    EXPECT_FALSE(found.hasErrors()) << name << ": " << codes(found);
+    EXPECT_EQ(job->accelerate.mixedPrecision.value, MixedPrecision::Bf16);
+  }
+  // At the lines of TRL's file, whose first one is a comment.
+  EXPECT_EQ(trlConfigText("<TRL's fsdp2.yaml>")->find("\ncompute_environment"),
+            0u);
+  EXPECT_EQ(trlConfigCopy("<TRL's zero1.yaml>"), "a copy of TRL's zero1.yaml");
+  for (const char *other : {"fsdp2", "fsdp2.yaml", "<TRL's .yaml>",
+                            "<TRL's zero4.yaml>", "<TRL's zero1.yaml> "})
+    EXPECT_FALSE(trlConfigText(other) || trlConfigCopy(other)) << other;
+}
+
+TEST_F(Scripts, aRecipeTellsTheLauncher) {
+  const std::string recipe = write(
+      "sft.yaml", "model_name_or_path: m\ndataset_name: d\nnum_processes: 4\n"
+                  "accelerate_config: zero3\n");
+  inputs.command = {"trl", "sft", "--config", recipe};
+  auto job = load();
+  ASSERT_TRUE(job) << codes(engine);
+  EXPECT_EQ(*job->accelerate.numProcesses, 4);
+  EXPECT_EQ(job->accelerate.numProcesses.at.file, recipe);
+  EXPECT_EQ(job->accelerate.numProcesses.at.line, 3);
+  ASSERT_TRUE(job->accelerate.deepspeed);
+  EXPECT_EQ(*job->accelerate.deepspeed->zeroStage, 3);
+  EXPECT_EQ(codes(engine), "no-bytes trl-configuration");
 }
 
 TEST_F(Scripts, defaultsAreTrainers) {

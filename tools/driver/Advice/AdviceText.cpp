@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Advice/AdviceText.h"
+#include "frontends/Scripts/TrlConfigs.h"
 #include "tools/driver/Text/Format.h"
 
 #include <algorithm>
@@ -42,7 +43,9 @@ std::string placeOf(const tune::ConfigEditor &editor,
   look(job.script.fusedLoss);
   look(job.script.optim);
   look(job.activationCheckpointing);
-  const std::string file = std::filesystem::path(line.file).filename().string();
+  // TRL's own files are changed in a copy, which has the same lines.
+  const std::string file = scripts::trlConfigCopy(line.file).value_or(
+      std::filesystem::path(line.file).filename().string());
   return at ? file + ":" + std::to_string(at) : file + " (new)";
 }
 

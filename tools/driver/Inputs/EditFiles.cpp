@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "tools/driver/Inputs/EditFiles.h"
 
+#include "frontends/Scripts/TrlConfigs.h"
 #include "tools/options/Values.h"
 
 namespace accel {
@@ -77,6 +78,8 @@ Rewriter *FileEditor::open(const std::string &file) {
 std::optional<std::string> FileEditor::read(const std::string &file) {
   if (auto given = known.find(file); given != known.end())
     return given->second;
+  if (auto own = scripts::trlConfigText(file))
+    return own;
   std::string text;
   if (yaml::readWholeFile(file, yaml::Limits().bytes, text, reason))
     return text;
