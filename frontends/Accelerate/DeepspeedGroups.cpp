@@ -14,6 +14,8 @@
 #include "frontends/Accelerate/DeepspeedJson.h"
 #include "frontends/Accelerate/SettingDiagnostic.h"
 
+#include <filesystem>
+
 using namespace accel;
 
 namespace {
@@ -120,11 +122,14 @@ void accel::lintDeepspeed(const DeepspeedSettings &settings, int64_t ranks,
                           const AccelerateOptions &options,
                           DiagnosticEngine &engine) {
   checkRankGroups(settings, ranks, options.deepspeedVersion, engine);
-  DiagnosticEngine quiet; // an inner object is judged where it is read
-  auto json = settings.fileRead && !settings.inArguments
-                  ? yaml::parseFile(*settings.configFile, options.texts, quiet)
+  checkBatchProduct(settings, ranks, engine);
+  std::error_code failed;
+  // An inner object is judged where it is read.
+  auto json = !settings.inArguments && std::filesystem::is_regular_file(
+                                           *settings.configFile, failed)
+                  ? yaml::parseFile(*settings.configFile, options.texts, engine)
                   : nullptr;
-  if (json)
+  if (json && isDeepspeedObject(*settings.configFile, json->root(), engine))
     checkDeepspeedJson(*settings.configFile, *json->root(),
                        /*forPlanning=*/false, options.deepspeedVersion, engine);
 }

@@ -279,6 +279,8 @@ std::string accel::findDeepspeedFile(const std::string &name,
 void accel::checkDeepspeedJson(const std::string &file, const yaml::Node &root,
                                bool forPlanning, const std::string &version,
                                DiagnosticEngine &engine) {
+  if (!checkDeepspeedStops(file, root, engine))
+    return;
   Walk walk(file, forPlanning, version, engine);
   walk.section(root, "", /*strict=*/false);
   walk.optimizerOnHost(root);

@@ -22,9 +22,25 @@ std::string findDeepspeedFile(const std::string &name, const std::string &yaml);
 /// "auto" that nobody replaces. With `forPlanning` also what changes bytes that
 /// are not counted (exit code 4).
 /// `version`: DeepSpeed's; empty: not given, and the newest in a plan.
+/// It begins with checkDeepspeedStops and says nothing more where that is
+/// false.
 void checkDeepspeedJson(const std::string &file, const yaml::Node &root,
                         bool forPlanning, const std::string &version,
                         DiagnosticEngine &engine);
+
+/// Whether a DeepSpeed file holds an object at all; reports where it does not.
+bool isDeepspeedObject(const std::string &file, const yaml::Node *root,
+                       DiagnosticEngine &engine);
+
+/// Reports the values with which Accelerate or DeepSpeed stops every rank.
+/// False where there is no zero_optimization.
+bool checkDeepspeedStops(const std::string &file, const yaml::Node &root,
+                         DiagnosticEngine &engine);
+
+/// DeepSpeed asserts that a train_batch_size is micro-batch x accumulation x
+/// ranks (0: not known), where the file says all three.
+void checkBatchProduct(const DeepspeedSettings &settings, int64_t ranks,
+                       DiagnosticEngine &engine);
 
 /// One note of a plan with the keys that change no bytes, but for those that
 /// the executor has `read`.

@@ -253,7 +253,9 @@ void AccelerateReader::readDeepspeedFile(const Section &s,
     node.kind = yaml::Kind::Mapping;
     return node;
   }();
-  d.fileRead = document && document->root() && document->root()->isMapping();
+  d.fileRead =
+      document && isDeepspeedObject(path.string(), document->root(),
+                                    options.forPlanning ? engine : silent);
   std::string prefix;
   const yaml::Node &root =
       d.fileRead ? deepspeedRoot(*document->root(), prefix) : nothing;

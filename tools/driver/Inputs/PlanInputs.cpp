@@ -401,6 +401,11 @@ private:
       return;
     checkRankGroups(*accelerate.deepspeed, accelerate.mesh->ranks(),
                     options.script.versions.deepspeed, engine);
+    // accel-run compares the job's batches (DeepspeedInputs.cpp).
+    if (inputs.executor != FrameworkKind::AccelRun &&
+        *accelerate.sequenceParallel <= 1)
+      checkBatchProduct(*accelerate.deepspeed, accelerate.mesh->ranks(),
+                        engine);
     warnOfDisks(*accelerate.deepspeed);
     if (!inputs.model.config())
       return;
