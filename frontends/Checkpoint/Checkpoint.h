@@ -118,6 +118,9 @@ struct Part {
   /// What weights are that others of the checkpoint stand before; "": they are
   /// read.
   std::string unread;
+  /// The folder that it lies in where a model beside that folder is read in its
+  /// place: "checkpoint-5" of a Trainer.
+  std::string apart;
 };
 
 /// Of torch's GradScaler.

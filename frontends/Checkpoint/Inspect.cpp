@@ -83,11 +83,21 @@ public:
       return std::nullopt;
     }
     result.folder = root.string();
-    if (!look(root, 0) || !checkUnfinished() || !readStates())
+    if (!look(root, 0) || !checkUnfinished())
+      return std::nullopt;
+    for (const Part &part : result.parts)
+      if (part.zero && part.zero->steps && part.unread.empty())
+        result.step = part.zero->steps;
+    if (!readStates())
       return std::nullopt;
     std::sort(result.parts.begin(), result.parts.end(),
               [](const Part &a, const Part &b) { return a.path < b.path; });
+    for (const Part &part : result.parts)
+      if (!part.apart.empty())
+        apart.insert(part.apart);
     preferTrainingState(result.parts);
+    if (wanted != Wanted::Everything)
+      foldApart(result.parts);
     leaveOthersOfRun();
     if (!recognise()) {
       diagnostics.error(
@@ -213,7 +223,7 @@ private:
     part.path = inside(path);
     const uintmax_t size = fs::file_size(path, failed);
     part.bytes = failed ? 0 : int64_t(size);
-    names.insert(name);
+    names.insert(part.path);
     if (const KnownName *known = knownName(name)) {
       part.meaning = known->meaning;
       part.beside = known->beside;
@@ -224,8 +234,6 @@ private:
       read(part, [&](DiagnosticEngine &found) {
         return readZero(path.string(), part, found);
       });
-      if (part.zero && part.zero->steps)
-        result.step = part.zero->steps;
     } else if (!part.meaning.empty()) {
       part.format = PartFormat::ByName;
     } else if (name.ends_with(".safetensors")) {
@@ -364,9 +372,12 @@ private:
         part.unread = "a file that state.json does not name";
   }
 
+  /// Of a file of this checkpoint.
   bool hasName(std::string_view begin, std::string_view end) const {
-    return std::any_of(names.begin(), names.end(), [&](const std::string &n) {
-      return n.starts_with(begin) && n.ends_with(end);
+    return std::any_of(names.begin(), names.end(), [&](const fs::path &path) {
+      const std::string name = path.filename().string();
+      return name.starts_with(begin) && name.ends_with(end) &&
+             !apart.count(*path.begin());
     });
   }
   bool hasPart(std::string_view path, PartFormat format) const {
@@ -408,7 +419,7 @@ private:
         hasPart("optimizer_", PartFormat::TorchDcp))
       return as(FolderFormat::Accelerate,
                 "Accelerate's FSDP checkpoint, SHARDED_STATE_DICT");
-    if (names.count("pytorch_model_fsdp.bin"))
+    if (hasName("pytorch_model_fsdp.bin", ""))
       return as(FolderFormat::Accelerate,
                 "Accelerate's FSDP checkpoint, FULL_STATE_DICT");
     if (state)
@@ -433,7 +444,8 @@ private:
   const Wanted wanted;
   DiagnosticEngine &diagnostics;
   Checkpoint result;
-  std::set<std::string> names;   // of all files
+  std::set<fs::path> names;      // of all files, with their folders
+  std::set<fs::path> apart;      // folders beside the model that is read
   std::set<fs::path> unfinished; // folders of shards alone
   bool ours = false;
   std::set<std::string> filesOfRun;

@@ -47,6 +47,16 @@ private:
     return false;
   }
 
+  /// The folder that a part is or lies in; empty: that of the checkpoint.
+  std::filesystem::path folderOf(const std::string &part) const {
+    const std::filesystem::path path(part);
+    std::error_code failed;
+    return std::filesystem::is_directory(
+               std::filesystem::path(read.folder) / path, failed)
+               ? path
+               : path.parent_path();
+  }
+
   std::string inFolder(const std::filesystem::path &path) const {
     return printablePath((std::filesystem::path(read.folder) / path).string());
   }
@@ -213,13 +223,12 @@ private:
       return refuse("two tensors of " + printablePath(part.path) +
                         " have the name '" + printable(name) + "'",
                     "rename one of them in torch");
-    std::error_code failed;
+    const auto folder = folderOf(part.path);
     return refuse(what + "is in " + printablePath(from[name]) + " and in " +
                       printablePath(part.path),
-                  std::filesystem::is_directory(
-                      std::filesystem::path(read.folder) / part.path, failed)
-                      ? "merge the folder of one model: " + inFolder(part.path)
-                      : "give the files of each model a folder of their own");
+                  folder.empty() || folder == folderOf(from[name])
+                      ? "give the files of each model a folder of their own"
+                      : "merge the folder of one model: " + inFolder(folder));
   }
 
   void split() {

@@ -138,7 +138,7 @@ private:
     for (const Part &part : read.parts) {
       zero |= part.zero != nullptr;
       // A damaged one stays unread here, others were refused.
-      if (part.zero || !part.damage.empty())
+      if (part.zero || !part.damage.empty() || !part.unread.empty())
         continue;
       if (!takeStates(part))
         return false;
@@ -460,8 +460,8 @@ private:
   /// Accelerate's and the Trainer's files that are known by their names alone.
   void leaveBehind() {
     for (const Part &part : read.parts)
-      if (part.format == PartFormat::ByName && part.beside != Beside::Scaler &&
-          part.beside != Beside::Tag) {
+      if (part.format == PartFormat::ByName && part.unread.empty() &&
+          part.beside != Beside::Scaler && part.beside != Beside::Tag) {
         LeftBehind &left = trained.leftBehind[part.meaning];
         left.what = part.beside;
         left.files.push_back(part.path);

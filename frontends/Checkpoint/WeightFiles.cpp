@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/Checkpoint/WeightFiles.h"
+#include "frontends/Checkpoint/Zero.h"
 #include "frontends/HuggingFace/Safetensors.h"
 
 #include <algorithm>
@@ -15,6 +16,9 @@ namespace accel::checkpoint {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr const char *apartFromModel =
+    "beside the model that transformers loads";
 
 std::string nameOf(const Part &part) {
   return fs::path(part.path).filename().string();
@@ -50,6 +54,16 @@ bool isFsdpState(const Part &part) {
 bool isChoice(const Part &part) {
   return isWeights(part) && part.format != PartFormat::TorchDcp && !part.zero &&
          !part.runShard && !isFsdpState(part) && !isFurtherModel(nameOf(part));
+}
+
+/// A part in a folder below, at `below`, that is training state of the model
+/// beside the folder: of FSDP and Accelerate in a folder itself, of DeepSpeed
+/// the files of a tag.
+bool isStateOfModel(const Part &part, const fs::path &below) {
+  const auto depth = std::distance(below.begin(), below.end());
+  if (part.format == PartFormat::TorchDcp)
+    return depth == 1 && (isFsdpState(part) || !isWeights(part));
+  return depth == 2 && isZeroName(nameOf(part));
 }
 
 void leaveUnread(Part &part, const char *what) {
@@ -125,11 +139,22 @@ bool chooseWeights(const fs::path &root, const fs::path &folder,
     } else {
       continue;
     }
-    for (Part &part : parts)
-      if (isChoice(part) && !read.count(part.path) &&
-          inside(root, (root / part.path).parent_path()) ==
-              inside(root, folder))
-        leaveUnread(part, "weights that transformers does not load");
+    for (Part &part : parts) {
+      const fs::path below =
+          fs::path(part.path).lexically_relative(inside(root, folder));
+      if (read.count(part.path) || below == "." || *below.begin() == "..")
+        continue;
+      if (!below.has_parent_path() && part.format != PartFormat::TorchDcp) {
+        if (isChoice(part))
+          leaveUnread(part, "weights that transformers does not load");
+        continue;
+      }
+      if (part.runShard || isStateOfModel(part, below))
+        continue;
+      part.apart = inside(root, folder / *below.begin());
+      if (part.format != PartFormat::ByName && part.unread.empty())
+        leaveUnread(part, apartFromModel);
+    }
     return true;
   }
   return true;
@@ -137,16 +162,32 @@ bool chooseWeights(const fs::path &root, const fs::path &folder,
 
 void preferTrainingState(std::vector<Part> &parts) {
   const bool zero =
-      std::any_of(parts.begin(), parts.end(),
-                  [](const Part &part) { return part.zero != nullptr; });
+      std::any_of(parts.begin(), parts.end(), [](const Part &part) {
+        return part.zero && part.unread.empty();
+      });
   std::set<fs::path> fsdp; // folders with FSDP's state
   for (const Part &part : parts)
-    if (isFsdpState(part))
+    if (isFsdpState(part) && part.unread.empty())
       fsdp.insert(fs::path(part.path).parent_path());
   for (Part &part : parts)
     if (isChoice(part) && part.unread.empty() &&
         (zero || fsdp.count(fs::path(part.path).parent_path())))
       leaveUnread(part, "the model's export beside its training state");
+}
+
+void foldApart(std::vector<Part> &parts) {
+  std::map<std::string, Part> folders;
+  for (const Part &part : parts)
+    if (!part.apart.empty() && !part.unread.empty()) {
+      Part &folder = folders[part.apart];
+      folder.path = folder.apart = part.apart;
+      folder.meaning = folder.unread = apartFromModel;
+    }
+  std::erase_if(parts, [&](const Part &part) {
+    return !part.apart.empty() && folders.count(part.apart);
+  });
+  for (auto &[path, folder] : folders)
+    parts.push_back(std::move(folder));
 }
 
 } // namespace accel::checkpoint

@@ -24,8 +24,9 @@ bool isWeights(const Part &part);
 /// Looks at the files of `folder`, which lies in the checkpoint at `root`, as
 /// transformers does: model.safetensors stands for the folder's weights, else
 /// the files of its index, else pytorch_model.bin, else those of its index.
-/// Says of other weights in it that they are not read. False, reported, where a
-/// file or tensor of the index is missing.
+/// Says of other weights in it that they are not read, and of folders below
+/// that keep no training state of this model that they stand apart. False,
+/// reported, where a file or tensor of the index is missing.
 bool chooseWeights(const std::filesystem::path &root,
                    const std::filesystem::path &folder,
                    std::vector<Part> &parts, DiagnosticEngine &diagnostics);
@@ -33,6 +34,10 @@ bool chooseWeights(const std::filesystem::path &root,
 /// The Trainer exports the model beside the state of DeepSpeed or FSDP, which
 /// has it in the dtype that is trained: says of the export that it is not read.
 void preferTrainingState(std::vector<Part> &parts);
+
+/// Puts one part without tensors in place of each folder that stands apart: a
+/// reader of weights and states names it and meets nothing of it.
+void foldApart(std::vector<Part> &parts);
 
 } // namespace accel::checkpoint
 

@@ -245,7 +245,8 @@ bool readZero(const std::string &path, Part &part,
 std::string describeZero(const Checkpoint &read) {
   int64_t ranks = 0, stage = 0;
   for (const Part &part : read.parts)
-    if (part.zero && part.zero->kind == ZeroFile::Kind::Optimizer) {
+    if (part.zero && part.unread.empty() &&
+        part.zero->kind == ZeroFile::Kind::Optimizer) {
       stage = part.zero->stage;
       for (int64_t count : part.zero->ranks)
         ranks = std::max(ranks, count);

@@ -469,8 +469,42 @@ def memory(context):
     return f"{peak / 1024:.0f} MiB of host memory for 381 MiB"
 
 
+def apart(context):
+    """Other models in folders below are not of what from_pretrained loads: the
+    layout of sentence-transformers, and a Trainer's folder after training."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AutoModel, BertConfig, BertModel
+    model = BertModel(BertConfig(vocab_size=16, hidden_size=8, num_hidden_layers=1,
+                                 num_attention_heads=2, intermediate_size=8))
+    folder = context.path("sentences")
+    model.save_pretrained(folder)
+    want = loaded(folder)
+    dense = torch.nn.Linear(8, 4)
+    os.makedirs(os.path.join(folder, "2_Dense"))
+    save_file({"linear." + n: t for n, t in dense.state_dict().items()},
+              os.path.join(folder, "2_Dense", "model.safetensors"))
+    # The final model of a Trainer in parts, and a checkpoint with its optimizer.
+    trained = context.path("trained")
+    model.save_pretrained(trained, max_shard_size="1KB")
+    step = os.path.join(trained, "checkpoint-5")
+    BertModel(model.config).save_pretrained(step)
+    save_file({"adapter.x": torch.ones(2)}, os.path.join(step, "extra.safetensors"))
+    torch.save({"state": {0: {"exp_avg": torch.ones(16, 8)}}, "param_groups": []},
+               os.path.join(step, "optimizer.pt"))
+    for name, below in (("sentences", "2_Dense"), ("trained", "checkpoint-5")):
+        answer = merge(context, context.path(name), context.path("of-" + name))["merged"]
+        equal(loaded(context.path("of-" + name)), want)
+        check(list(answer["unread"].values()) == [[below]] and not answer["left_out"],
+              answer)
+        shutil.copy(os.path.join(folder, "config.json"), context.path("of-" + name))
+        equal(AutoModel.from_pretrained(context.path("of-" + name)).state_dict(),
+              AutoModel.from_pretrained(context.path(name)).state_dict())
+    return f"{len(want)} tensors, as from_pretrained loads them"
+
+
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
          ("merge-shapes", shapes), ("merge-beside", beside),
-         ("merge-places", places),
+         ("merge-places", places), ("merge-apart", apart),
          ("merge-dtype", dtypes), ("merge-memory", memory)]
