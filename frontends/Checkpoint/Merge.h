@@ -6,7 +6,7 @@
 //
 // Writes the weights of a checkpoint as transformers keeps them: safetensors
 // in parts, with an index. Bytes go through one buffer of 4 MiB, so that host
-// memory does not grow with the model.
+// memory grows with the number of tensors and shards alone.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_MERGE_H

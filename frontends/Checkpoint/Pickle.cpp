@@ -89,9 +89,13 @@ private:
   // The stack
   //===--------------------------------------------------------------------===//
 
+  bool count() {
+    return ++pickle.made <= maxValues ||
+           fail("it has more than " + std::to_string(maxValues) + " values");
+  }
   bool push(PickleValue value) {
-    if (pickle.values.size() >= maxValues)
-      return fail("it has more than " + std::to_string(maxValues) + " values");
+    if (!count())
+      return false;
     stack.push_back(ValueId(pickle.values.size()));
     pickle.values.push_back(std::move(value));
     return true;
@@ -101,6 +105,23 @@ private:
     made.kind = kind;
     made.number = value;
     return push(std::move(made));
+  }
+  /// A value that no opcode changes, which `kept` remembers.
+  bool pushOnce(std::optional<ValueId> &kept, PickleValue value) {
+    if (kept) {
+      stack.push_back(*kept);
+      return count();
+    }
+    if (!push(std::move(value)))
+      return false;
+    kept = stack.back();
+    return true;
+  }
+  bool pushOnce(std::optional<ValueId> &kept, Kind kind, int64_t value = 0) {
+    PickleValue made;
+    made.kind = kind;
+    made.number = value;
+    return pushOnce(kept, std::move(made));
   }
   bool pushText(Kind kind, int width) {
     uint64_t length;
@@ -191,11 +212,12 @@ private:
       return fail("it names '" + printable(module) + "." + printable(name) +
                   "', which no checkpoint of this kind needs");
     }
-    pickle.names.push_back(std::move(whole));
+    std::optional<ValueId> &kept = globals[whole];
     PickleValue made;
     made.kind = Kind::Global;
-    made.text = pickle.names.back();
-    return push(std::move(made));
+    if (!kept)
+      made.text = pickle.names.emplace_back(std::move(whole));
+    return pushOnce(kept, std::move(made));
   }
   bool stackGlobal() {
     ValueId module, name;
@@ -221,15 +243,27 @@ private:
     PickleValue *value;
     if (!top(value))
       return false;
-    memo[slot] = stack.back();
+    // Writers number from 0 on; a damaged file may name any slot.
+    if (slot < memo.size()) {
+      memo[slot] = stack.back();
+    } else if (slot == memo.size()) {
+      memo.push_back(stack.back());
+      beyondMemo.erase(slot);
+    } else {
+      beyondMemo[slot] = stack.back();
+    }
     return true;
   }
   bool get(int width) {
     uint64_t slot;
     if (!number(width, slot))
       return false;
-    auto found = memo.find(slot);
-    if (found == memo.end())
+    if (slot < memo.size()) {
+      stack.push_back(memo[slot]);
+      return true;
+    }
+    auto found = beyondMemo.find(slot);
+    if (found == beyondMemo.end())
       return fail("it takes value " + std::to_string(slot) +
                   ", which was not kept");
     stack.push_back(found->second);
@@ -244,6 +278,8 @@ private:
     uint64_t value;
     if (!number(width, value))
       return false;
+    if (value < std::size(smallNumbers))
+      return pushOnce(smallNumbers[value], Kind::Int, int64_t(value));
     return push(Kind::Int, isSigned ? int64_t(int32_t(value)) : int64_t(value));
   }
   /// LONG1: two's complement of any width; counts have 64 bits at most.
@@ -302,10 +338,10 @@ private:
       marks.push_back(stack.size());
       return true;
     case 'N':
-      return push(Kind::None);
+      return pushOnce(none, Kind::None);
     case 0x88:
     case 0x89:
-      return push(Kind::Bool, op == 0x88);
+      return pushOnce(booleans[op == 0x88], Kind::Bool, op == 0x88);
     case 'K':
       return integer(1, false);
     case 'M':
@@ -327,7 +363,7 @@ private:
     case 'B':
       return pushText(Kind::Bytes, 4);
     case ')':
-      return push(Kind::Tuple);
+      return pushOnce(emptyTuple, Kind::Tuple);
     case 0x85:
     case 0x86:
     case 0x87:
@@ -363,7 +399,7 @@ private:
     case 'Q':
       return persistent();
     case 0x94:
-      return put(memo.size());
+      return put(memo.size() + beyondMemo.size());
     case 'q':
       return putAt(1);
     case 'r':
@@ -386,7 +422,10 @@ private:
   Pickle pickle;
   std::vector<ValueId> stack;
   std::vector<size_t> marks;
-  std::unordered_map<uint64_t, ValueId> memo;
+  std::vector<ValueId> memo; // by slot
+  std::unordered_map<uint64_t, ValueId> beyondMemo;
+  std::unordered_map<std::string, std::optional<ValueId>> globals;
+  std::optional<ValueId> none, booleans[2], emptyTuple, smallNumbers[256];
   size_t at = 0, begin = 0;
 };
 

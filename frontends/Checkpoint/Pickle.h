@@ -8,7 +8,9 @@
 // builds a graph of values instead: a class or function is a name that has to
 // be in the caller's allow list, a call is a node that nobody executes.
 // Opcodes that torch's writers do not use are refused. Each opcode makes at
-// most one value, and their number is bounded.
+// most one value, and their number is bounded. Small numbers, names of classes
+// and other values that nothing changes are kept once: a shard of a tensor
+// takes fifteen values, and a large model has a million shards.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_PICKLE_H
@@ -45,8 +47,10 @@ struct PickleValue {
     Persistent, // items: what the writer calls it
   };
   Kind kind = Kind::None;
-  int64_t number = 0; // of Bool and Int
-  double real = 0;
+  union {
+    int64_t number = 0; // of Bool and Int
+    double real;        // of Float
+  };
   std::string_view text; // into the pickle
   std::vector<ValueId> items;
 };
@@ -70,7 +74,8 @@ public:
                                      Problem &problem);
 
   ValueId root() const { return top; }
-  size_t size() const { return values.size(); }
+  /// How many values its opcodes made; some of them are one here.
+  size_t size() const { return made; }
   const PickleValue &at(ValueId id) const { return values[id]; }
   bool is(ValueId id, Kind kind) const { return values[id].kind == kind; }
   /// The class of an object or the function of a call, else "".
@@ -85,9 +90,10 @@ public:
 
 private:
   friend class PickleParser;
-  std::vector<PickleValue> values;
+  std::deque<PickleValue> values;
   std::deque<std::string> names; // of globals, which `text` refers to
   ValueId top = 0;
+  size_t made = 0;
 };
 
 } // namespace accel::checkpoint

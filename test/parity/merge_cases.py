@@ -503,8 +503,46 @@ def apart(context):
     return f"{len(want)} tensors, as from_pretrained loads them"
 
 
+def tables(context):
+    """Host memory grows by what a shard of torch's takes, which is little."""
+    import pickle
+    import torch
+    import torch.distributed.checkpoint as dcp
+    folder = context.path("dcp")
+    dcp.save({"w": torch.ones(1, 4)}, checkpoint_id=folder, no_dist=True)
+    path = os.path.join(folder, ".metadata")
+    with open(path, "rb") as f:
+        metadata = pickle.load(f)
+    [(index, place)] = metadata.storage_data.items()
+    [chunk] = metadata.state_dict_metadata["w"].chunks
+    shards = 40_000
+    tensor = metadata.state_dict_metadata.pop("w")
+    metadata.storage_data.clear()
+    metadata.planner_data = {}
+    for t in range(shards // 32):
+        name = f"model.layers.{t}.self_attn.q_proj.weight"
+        begins = [torch.Size([r, 0]) for r in range(32)]
+        metadata.state_dict_metadata[name] = type(tensor)(
+            tensor.properties, torch.Size([32, 4]),
+            [type(chunk)(b, torch.Size([1, 4])) for b in begins])
+        for begin in begins:
+            metadata.storage_data[type(index)(name, begin)] = place
+    with open(path, "wb") as f:
+        pickle.dump(metadata, f)
+    peak = int(harness.run(
+        [sys.executable, "-S", "-c",
+         "import resource, subprocess, sys; "
+         "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
+         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
+         context.binary("accel-opt"), "checkpoint", "inspect", folder]))
+    each = (peak - 12_000) / shards
+    check(each < 3, f"{peak} kB for {shards} shards")
+    return f"{each:.1f} kB of host memory for a shard"
+
+
 CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
          ("merge-shapes", shapes), ("merge-beside", beside),
          ("merge-places", places), ("merge-apart", apart),
+         ("merge-tables", tables),
          ("merge-dtype", dtypes), ("merge-memory", memory)]

@@ -52,6 +52,49 @@ TEST(Pickle, SharesByMemo) {
   EXPECT_EQ(pickle->at(pickle->root()).items.at(0), pickle->root());
 }
 
+TEST(Pickle, KeepsOnceWhatNothingChanges) {
+  Pickle::Problem problem;
+  // [1, 1, (), (), None, None, [], [7]]
+  const std::string bytes = "\x80\x02](K\1K\1))NN]]K\7ae."s;
+  auto pickle = Pickle::parse(bytes, onlySize, problem);
+  ASSERT_TRUE(pickle) << problem.message;
+  const std::vector<ValueId> &items = pickle->at(pickle->root()).items;
+  ASSERT_EQ(items.size(), 8u);
+  for (size_t i : {0, 2, 4})
+    EXPECT_EQ(items[i], items[i + 1]) << i;
+  EXPECT_EQ(pickle->integer(items[1]), 1);
+  EXPECT_TRUE(pickle->at(items[6]).items.empty());
+  ASSERT_EQ(pickle->at(items[7]).items.size(), 1u);
+  EXPECT_EQ(pickle->integer(pickle->at(items[7]).items[0]), 7);
+  EXPECT_EQ(pickle->size(), 10u); // as many as opcodes made
+}
+
+TEST(Pickle, RemembersInAnySlot) {
+  Pickle::Problem problem;
+  // Slots 4294967295, 0 and that which MEMOIZE takes: how many there are.
+  const std::string bytes =
+      "\x80\x04](K\5r\xff\xff\xff\xffK\6q\0K\7\x94j\xff\xff\xff\xffh\0h\2e."s;
+  auto pickle = Pickle::parse(bytes, onlySize, problem);
+  ASSERT_TRUE(pickle) << problem.message;
+  const std::vector<ValueId> &items = pickle->at(pickle->root()).items;
+  ASSERT_EQ(items.size(), 6u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(items[i], items[i + 3]) << i;
+  EXPECT_EQ(refusal("\x80\x04]j\xfe\xff\xff\xff."s),
+            "3: it takes value 4294967294, which was not kept");
+}
+
+/// Lists of one number are as long as they are.
+TEST(Pickle, EqualNumbersAreNoSharing) {
+  std::string bytes = "\x80\x02}(X\1\0\0\0a]("s;
+  for (int i = 0; i < 5000; ++i)
+    bytes += "K\0"s;
+  Part part;
+  DiagnosticEngine engine;
+  EXPECT_TRUE(parseTorchSave(bytes + "eu.", "a.bin", part, engine));
+  EXPECT_EQ(part.objects, 5000);
+}
+
 TEST(Pickle, NamesOutsideOfTheListAreRefused) {
   const std::string bytes = "\x80\x02"
                             "cos\nsystem\nX\4\0\0\0true\x85R."s;
