@@ -172,6 +172,11 @@ bool parseTorchSave(std::string_view bytes, const std::string &path, Part &part,
 /// "" where there is none.
 std::string_view torchDtypeOf(std::string_view stored);
 std::string_view storedDtypeOf(std::string_view torch);
+/// What a message says of a dtype that storedDtypeOf has no name for:
+/// "complex128, which safetensors cannot hold".
+std::string whyNotStored(std::string_view dtype);
+/// Whether accel-run reads tensors of this dtype from its checkpoints.
+bool isRunDtype(std::string_view torch);
 
 /// Bytes of an element of torch's dtype ("float32"), 0 for an unknown one.
 int64_t elementBytes(std::string_view dtype);

@@ -60,7 +60,7 @@ public:
 
   std::optional<Converted> run(const std::function<void(int64_t)> &done) {
     converted.steps = trained.stepsDone();
-    if (!checkName() || !checkSamples() || !checkStates())
+    if (!checkName() || !checkDtypes() || !checkSamples() || !checkStates())
       return std::nullopt;
     layOut();
     const bool good = writeMerged(
@@ -87,6 +87,24 @@ private:
                         std::to_string(converted.steps) +
                         ", and accel-run reads another number from this name",
                     std::string("name it ") + own);
+  }
+
+  bool checkDtypes() {
+    auto good = [this](const Tensor &tensor, const std::string &name) {
+      return isRunDtype(tensor.dtype) ||
+             refuse("'" + printable(name) + "' is " + tensor.dtype +
+                    ", which accel-run does not read");
+    };
+    for (const auto &[name, parameter] : trained.parameters) {
+      if (!good(*parameter.weight, name))
+        return false;
+      for (const auto &[kind, state] : parameter.states)
+        if (!good(*state, name + "." + kind))
+          return false;
+    }
+    return std::all_of(
+        trained.buffers.begin(), trained.buffers.end(),
+        [&](const Tensor *buffer) { return good(*buffer, buffer->name); });
   }
 
   bool conflict(const std::string &message, const std::string &hint) {

@@ -202,8 +202,7 @@ private:
                         ", which safetensors keeps for itself",
                     "rename it in torch");
     if (storedDtypeOf(tensor.dtype).empty())
-      return refuse(what + "is " + tensor.dtype +
-                        ", which safetensors cannot hold",
+      return refuse(what + "is " + whyNotStored(tensor.dtype),
                     "convert it in torch");
     for (const Piece &piece : tensor.pieces) {
       if (piece.transformed)

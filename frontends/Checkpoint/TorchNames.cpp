@@ -7,6 +7,8 @@
 
 #include "frontends/Checkpoint/Checkpoint.h"
 
+#include <algorithm>
+
 namespace accel::checkpoint {
 
 namespace {
@@ -28,6 +30,8 @@ constexpr Dtype dtypes[] = {{"float64", "DoubleStorage", 8},
                             {"complex128", "ComplexDoubleStorage", 16},
                             {"float8_e4m3fn", "", 1},
                             {"float8_e5m2", "", 1},
+                            {"float8_e4m3fnuz", "", 1},
+                            {"float8_e5m2fnuz", "", 1},
                             {"float8_e8m0fnu", "", 1},
                             {"float4_e2m1fn_x2", "", 1},
                             {"uint16", "", 2},
@@ -35,16 +39,32 @@ constexpr Dtype dtypes[] = {{"float64", "DoubleStorage", 8},
                             {"uint64", "", 8}};
 constexpr std::string_view module = "torch ";
 
-/// safetensors' names of dtypes, and torch's.
-constexpr std::pair<std::string_view, std::string_view> storedTypes[] = {
-    {"F64", "float64"},        {"F32", "float32"},
-    {"F16", "float16"},        {"BF16", "bfloat16"},
-    {"I64", "int64"},          {"I32", "int32"},
-    {"I16", "int16"},          {"I8", "int8"},
-    {"U8", "uint8"},           {"BOOL", "bool"},
-    {"U16", "uint16"},         {"U32", "uint32"},
-    {"U64", "uint64"},         {"F8_E4M3", "float8_e4m3fn"},
-    {"F8_E5M2", "float8_e5m2"}};
+/// safetensors' names of dtypes, torch's, and whether accel-run reads them
+/// (runtime/checkpoint/Safetensors.cpp). F4 has two values in a byte, which its
+/// shape counts and torch's does not.
+struct StoredType {
+  std::string_view stored, torch;
+  bool run = false;
+};
+constexpr StoredType storedTypes[] = {{"F64", "float64", true},
+                                      {"F32", "float32", true},
+                                      {"F16", "float16", true},
+                                      {"BF16", "bfloat16", true},
+                                      {"I64", "int64", true},
+                                      {"I32", "int32", true},
+                                      {"I16", "int16", true},
+                                      {"I8", "int8"},
+                                      {"U8", "uint8", true},
+                                      {"BOOL", "bool", true},
+                                      {"U16", "uint16"},
+                                      {"U32", "uint32"},
+                                      {"U64", "uint64"},
+                                      {"C64", "complex64"},
+                                      {"F8_E4M3", "float8_e4m3fn"},
+                                      {"F8_E5M2", "float8_e5m2"},
+                                      {"F8_E8M0", "float8_e8m0fnu"},
+                                      {"F8_E4M3FNUZ", "float8_e4m3fnuz"},
+                                      {"F8_E5M2FNUZ", "float8_e5m2fnuz"}};
 } // namespace
 
 int64_t elementBytes(std::string_view dtype) {
@@ -55,17 +75,31 @@ int64_t elementBytes(std::string_view dtype) {
 }
 
 std::string_view torchDtypeOf(std::string_view stored) {
-  for (const auto &[ours, torch] : storedTypes)
-    if (ours == stored)
-      return torch;
+  for (const StoredType &type : storedTypes)
+    if (type.stored == stored)
+      return type.torch;
   return {};
 }
 
 std::string_view storedDtypeOf(std::string_view torch) {
-  for (const auto &[ours, known] : storedTypes)
-    if (known == torch)
-      return ours;
+  for (const StoredType &type : storedTypes)
+    if (type.torch == torch)
+      return type.stored;
   return {};
+}
+
+std::string whyNotStored(std::string_view dtype) {
+  const bool isPacked = dtype == "F4" || dtype == "F6_E2M3" ||
+                        dtype == "F6_E3M2" || dtype == "float4_e2m1fn_x2";
+  return std::string(dtype) +
+         (isPacked ? ", whose values share bytes: they are not written yet"
+                   : ", which safetensors cannot hold");
+}
+
+bool isRunDtype(std::string_view torch) {
+  return std::any_of(
+      std::begin(storedTypes), std::end(storedTypes),
+      [&](const StoredType &type) { return type.run && type.torch == torch; });
 }
 
 bool isTorchDtype(std::string_view global) {

@@ -372,7 +372,7 @@ private:
     if (storedDtypeOf(tensor.dtype).empty())
       return fail("not-supported",
                   "'" + printable(kind) + "' of '" + printable(name) + "' is " +
-                      tensor.dtype + ", which safetensors cannot hold",
+                      whyNotStored(tensor.dtype),
                   "convert it in torch");
     for (const Piece &piece : tensor.pieces)
       if (piece.transformed || !piece.contiguous)

@@ -503,6 +503,58 @@ def apart(context):
     return f"{len(want)} tensors, as from_pretrained loads them"
 
 
+def eighths(context):
+    """Every dtype of 8 bits that safetensors holds, and complex64; what it does
+    not hold is said."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+    from safetensors.torch import save_file
+    names = ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+             "float8_e8m0fnu", "complex64"]
+    bytes_ = torch.arange(64, dtype=torch.uint8).reshape(4, 16)
+    want = {n: bytes_.clone().view(getattr(torch, n)) for n in names}
+    os.makedirs(context.path("st"))
+    save_file(want, context.path("st", "model.safetensors"))
+    os.makedirs(context.path("bin"))
+    torch.save(want, context.path("bin", "pytorch_model.bin"))
+    dcp.save(dict(want), checkpoint_id=context.path("dcp"), no_dist=True)
+    for name in ("st", "bin", "dcp"):
+        merge(context, context.path(name), context.path("of-" + name), "--dtype", "bf16")
+        found = loaded(context.path("of-" + name))
+        check({n: t.dtype for n, t in found.items()}
+              == {n: t.dtype for n, t in want.items()}, (name, found))
+        equal({n: t.view(torch.uint8) for n, t in found.items()},
+              {n: bytes_ for n in names})
+
+    def refused(name, tensors, words):
+        os.makedirs(context.path(name))
+        torch.save(tensors, context.path(name, "pytorch_model.bin"))
+        finding = merge(context, context.path(name), context.path("no"),
+                        expect=4)["diagnostics"][0]
+        check(finding["code"] == "not-supported" and words in finding["message"],
+              finding)
+        check(not os.path.exists(context.path("no")), "something was written")
+
+    refused("wide", {"w": torch.ones(2, dtype=torch.complex128)},
+            "complex128, which safetensors cannot hold")
+    refused("packed", {"w": bytes_.view(torch.float4_e2m1fn_x2)},
+            "float4_e2m1fn_x2, whose values share bytes")
+    # accel-run reads none of them.
+    weight = torch.ones(4, 4)
+    dcp.save({"model": {"w": weight, "scale": want["float8_e8m0fnu"]},
+              "optim": {"state": {"w": {n: weight for n in ("exp_avg", "exp_avg_sq")}
+                                  | {"step": torch.tensor(2.0)}},
+                        "param_groups": []}},
+             checkpoint_id=context.path("scaled"), no_dist=True)
+    finding = json.loads(harness.run(
+        [context.binary("accel-opt"), "checkpoint", "convert", context.path("scaled"),
+         "-o", context.path("run"), "--to", "accel-run", "--samples", "4",
+         "--format", "json"], expect=4))["diagnostics"][0]
+    check("'scale' is float8_e8m0fnu, which accel-run does not read"
+          in finding["message"], finding)
+    return ", ".join(names)
+
+
 def tables(context):
     """Host memory grows by what a shard of torch's takes, which is little."""
     import pickle
@@ -544,5 +596,5 @@ CASES = [("merge-dcp", distributed), ("merge-columns", columns),
          ("merge-damage", damage), ("merge-others", others),
          ("merge-shapes", shapes), ("merge-beside", beside),
          ("merge-places", places), ("merge-apart", apart),
-         ("merge-tables", tables),
+         ("merge-eighths", eighths), ("merge-tables", tables),
          ("merge-dtype", dtypes), ("merge-memory", memory)]
