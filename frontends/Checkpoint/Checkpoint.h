@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Says what a folder holds from names, headers and metadata alone: no tensor is
-// read and no pickle is run.
+// Says what a folder holds from names, headers and metadata: of tensors counts
+// of steps alone are read, and no pickle is run.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_CHECKPOINT_H
@@ -146,7 +146,8 @@ enum class Wanted {
 };
 
 /// Reports damaged files and returns nothing where one is wanted, or where the
-/// folder is no checkpoint that accel-opt knows.
+/// folder is no checkpoint that accel-opt knows. Where everything is wanted,
+/// DeepSpeed's files of several saves are reported too, and returned.
 std::optional<Checkpoint> readCheckpoint(const std::string &folder,
                                          Wanted wanted,
                                          DiagnosticEngine &diagnostics);

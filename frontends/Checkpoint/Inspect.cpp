@@ -541,6 +541,8 @@ std::optional<Checkpoint> readCheckpoint(const std::string &folder,
   findStates(read->parts);
   if (!checkDamage(*read, wanted, diagnostics))
     return std::nullopt;
+  if (wanted == Wanted::Everything)
+    checkZeroSaves(*read, diagnostics);
   return read;
 }
 

@@ -43,6 +43,11 @@ bool PieceReader::read(const Tensor &tensor, const Piece &piece,
                    : readFile(tensor, piece, bytes, take);
 }
 
+bool PieceReader::isNumber(const Tensor &tensor) {
+  return (tensor.dtype == "float32" || tensor.dtype == "float64") &&
+         tensor.bytes == elementBytes(tensor.dtype);
+}
+
 std::optional<double> PieceReader::number(const Tensor &tensor) {
   std::string bytes;
   auto take = [&](std::string_view some) { return bytes += some, true; };

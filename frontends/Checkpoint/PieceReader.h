@@ -32,6 +32,8 @@ public:
   /// which is reported.
   bool read(const Tensor &tensor, const Piece &piece, const Take &take);
 
+  /// Whether number() reads the tensor.
+  static bool isNumber(const Tensor &tensor);
   /// The number in a floating-point tensor of one element.
   std::optional<double> number(const Tensor &tensor);
 

@@ -67,6 +67,24 @@ bool readZero(const std::string &path, Part &part,
 bool parseZero(std::string_view bytes, const std::string &path, Part &part,
                DiagnosticEngine &diagnostics);
 
+/// The key of a rank's optimizer in its file.
+constexpr std::string_view zeroOptimizerKey = "optimizer_state_dict";
+
+/// Where a file of DeepSpeed lies inside of the checkpoint, a folder a tag:
+/// "global_step2"; "." is the checkpoint's own.
+std::string zeroFolderOf(const Part &part);
+/// Of what an optimizer keeps of a group:
+/// {"optimizer_state_dict": {..: {"state": {group: {kind: tensor}}}}}
+bool isZeroState(const Tensor &tensor);
+
+/// Whether the files in `folder` (zeroFolderOf) are of one save, as far as they
+/// count steps: the optimizers' states of a group, the modules' global_steps.
+/// Reports those of several.
+bool checkZeroSave(const Checkpoint &read, const std::string &folder,
+                   DiagnosticEngine &diagnostics);
+/// The same of each tag.
+bool checkZeroSaves(const Checkpoint &read, DiagnosticEngine &diagnostics);
+
 /// "ZeRO 2 on 4 ranks", "" where there are no optimizers.
 std::string describeZero(const Checkpoint &read);
 

@@ -18,12 +18,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t maxTagBytes = 4096;
-constexpr std::string_view flatRoot = "optimizer_state_dict";
-
-std::string folderOf(const Part &part) {
-  const std::string folder = fs::path(part.path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
 
 std::string counted(int64_t n, const std::string &one) {
   return std::to_string(n) + " " + one + (n == 1 ? "" : "s");
@@ -52,9 +46,9 @@ public:
     std::set<std::string> kinds;
     for (const auto &[rank, part] : optimizers)
       for (const Tensor &tensor : part->tensors)
-        if (isState(tensor) && tensor.path.back() == "step")
+        if (isZeroState(tensor) && tensor.path.back() == "step")
           found.steps.push_back(&tensor);
-        else if (isState(tensor) && rank == 0)
+        else if (isZeroState(tensor) && rank == 0)
           kinds.insert(tensor.path.back());
     for (const std::string &kind : kinds) {
       restart();
@@ -65,12 +59,7 @@ public:
     found.saved = module->zero->steps;
     found.skipped = module->zero->skipped;
     for (const auto &[rank, part] : optimizers)
-      for (const auto &[group, steps] : part->zero->counts)
-        if (auto [at, isNew] = found.counts.try_emplace(group, steps);
-            !isNew && at->second != steps) {
-          fail(pathOf(*part), "has done other steps than rank 0's");
-          return std::nullopt;
-        }
+      found.counts.insert(part->zero->counts.begin(), part->zero->counts.end());
     if (!optimizers.empty())
       for (const ParamGroup &group : optimizers.begin()->second->zero->updates)
         found.groups.push_back(named(group));
@@ -124,7 +113,7 @@ private:
     std::set<std::string> folders;
     for (const Part &part : read.parts)
       if (part.zero)
-        folders.insert(folderOf(part));
+        folders.insert(zeroFolderOf(part));
     folder = *folders.begin();
     const std::string path = (fs::path(read.folder) / "latest").string();
     std::error_code failed;
@@ -153,7 +142,7 @@ private:
 
   bool takeFiles() {
     for (const Part &part : read.parts) {
-      if (!part.zero || folderOf(part) != folder)
+      if (!part.zero || zeroFolderOf(part) != folder)
         continue;
       const ZeroFile &file = *part.zero;
       if (file.kind == ZeroFile::Kind::Other)
@@ -186,11 +175,12 @@ private:
     const bool good = stage == 3
                           ? modules.begin()->first == 0
                           : modules.size() == 1 && modules.begin()->first == -1;
-    return good || fail(pathOf(*module),
-                        "is not what ZeRO " + std::to_string(stage) +
-                            " saves of a module, or another file is missing",
-                        "copy the *_model_states.pt of all ranks, of one "
-                        "save");
+    if (!good)
+      return fail(pathOf(*module),
+                  "is not what ZeRO " + std::to_string(stage) +
+                      " saves of a module, or another file is missing",
+                  "copy the *_model_states.pt of all ranks, of one save");
+    return checkZeroSave(read, folder, diagnostics);
   }
 
   bool takeRanks() {
@@ -249,18 +239,13 @@ private:
     return true;
   }
 
-  /// {"optimizer_state_dict": {..: {"state": {group: {kind: tensor}}}}}
-  static bool isState(const Tensor &tensor) {
-    return tensor.path.size() == 5 && tensor.path[0] == flatRoot &&
-           tensor.path[2] == "state";
-  }
   /// Whether the tensor is a part of the flat weights or, with a kind, of what
   /// the optimizer keeps of them.
   static bool isFlat(const Part &part, const Tensor &tensor,
                      const std::string &kind) {
     if (!kind.empty())
-      return isState(tensor) && tensor.path.back() == kind;
-    return tensor.path.size() == 2 && tensor.path[0] == flatRoot &&
+      return isZeroState(tensor) && tensor.path.back() == kind;
+    return tensor.path.size() == 2 && tensor.path[0] == zeroOptimizerKey &&
            tensor.path[1] == part.zero->flatKey();
   }
 

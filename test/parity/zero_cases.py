@@ -300,6 +300,97 @@ def refused(context):
     return "each by its file"
 
 
+def edited(path, change):
+    """The file with `change` made to what DeepSpeed wrote."""
+    import torch
+    with deepspeed_classes():
+        saved = torch.load(path, weights_only=False)
+        change(saved)
+        torch.save(saved, path)
+
+
+def saves(context):
+    """Files of two saves of one tag, which a save that broke off leaves: told
+    by their counts of steps, where they have any."""
+    import torch
+    optimizer = "zero_pp_rank_{}_mp_rank_00_optim_states.pt"
+    module = "zero_pp_rank_{}_mp_rank_00_model_states.pt"
+
+    def folder(name, stage):
+        shutil.copytree(os.path.join(INPUTS, f"zero{stage}-3ranks"), context.path(name))
+        return context.path(name, "global_step2")
+
+    def states(saved):
+        own = saved["optimizer_state_dict"]
+        return own["optimizer_state_dict" if "fp32_flat_groups" in own
+                   else "base_optimizer_state"]["state"].values()
+
+    def counted(steps):
+        """As torch's AdamW counts, or DeepSpeed's own: in a plain number."""
+        def change(saved):
+            for state in states(saved):
+                state["step"] = steps
+        return change
+
+    def uncounted(saved):
+        for state in states(saved):
+            del state["step"]
+
+    def finding(name, *words):
+        said = []
+        for command in (["merge", context.path(name), "-o", context.path("no")],
+                        ["convert", context.path(name), "-o", context.path("no"),
+                         "--to", "dcp"],
+                        ["inspect", context.path(name)]):
+            answer = json.loads(harness.run(
+                [context.binary("accel-opt"), "checkpoint", *command, "--format",
+                 "json"], expect=1))
+            said += answer["diagnostics"]
+        check(len(said) == 3 and not os.path.exists(context.path("no")), said)
+        for each in said:
+            check(each["code"] == "invalid-checkpoint" and
+                  each["file"] == context.path(name, "global_step2") and
+                  all(w in each["message"] for w in words), f"{name}: {each}")
+
+    def good(name):
+        merge(context, context.path(name), context.path(name + "-out"))
+        equal(loaded(context.path(name + "-out")), want)
+        harness.run([context.binary("accel-opt"), "checkpoint", "inspect",
+                     context.path(name)])
+
+    for stage in (2, 3):
+        merge(context, os.path.join(INPUTS, f"zero{stage}-3ranks"),
+              context.path(f"want{stage}"))
+        want = loaded(context.path(f"want{stage}"))
+        for kind, count in (("tensor", lambda n: torch.tensor(float(n))),
+                            ("number", int)):
+            path = folder(f"{kind}{stage}", stage)
+            for rank in range(3):
+                edited(os.path.join(path, optimizer.format(rank)), counted(count(2)))
+            good(f"{kind}{stage}")
+            shutil.rmtree(context.path(f"{kind}{stage}-out"))
+            edited(os.path.join(path, optimizer.format(1)), counted(count(4)))
+            finding(f"{kind}{stage}", "of 2 saves",
+                    optimizer.format(0) + " and 1 more after 2 steps",
+                    optimizer.format(1) + " after 4 steps")
+        # An optimizer that keeps no count, in one file and in all of them.
+        path = folder(f"none{stage}", stage)
+        edited(os.path.join(path, optimizer.format(2)), uncounted)
+        good(f"none{stage}")
+        shutil.rmtree(context.path(f"none{stage}-out"))
+        for rank in range(2):
+            edited(os.path.join(path, optimizer.format(rank)), uncounted)
+        good(f"none{stage}")
+    path = folder("modules", 3)
+    edited(os.path.join(path, module.format(2)), lambda saved: saved.pop("global_steps"))
+    good("modules")
+    edited(os.path.join(path, module.format(1)),
+           lambda saved: saved.update(global_steps=3))
+    finding("modules", module.format(0) + " after 2 steps",
+            module.format(1) + " after 3 steps")
+    return "each of two saves by its files and steps"
+
+
 def states_produced(context):
     """States of DeepSpeed's optimizers, where DeepSpeed says that they lie."""
     import torch
@@ -409,4 +500,4 @@ CASES = [("merge-zero-produced", produced), ("merge-zero-layouts", layouts),
          ("convert-zero-produced", states_produced),
          ("convert-zero-layouts", states_layouts),
          ("convert-zero-counted", states_counted),
-         ("merge-zero-refused", refused), ("merge-zero-memory", memory)]
+         ("merge-zero-refused", refused), ("merge-zero-saves", saves), ("merge-zero-memory", memory)]
