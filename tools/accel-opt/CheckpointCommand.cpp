@@ -8,6 +8,7 @@
 #include "runtime/plan/PlanJson.h"
 #include "tools/accel-opt/Commands.h"
 #include "tools/driver/Checkpoint/RenderCheckpoint.h"
+#include "tools/driver/Output/OutputFile.h"
 #include "tools/driver/Text/Format.h"
 #include "tools/options/Arguments.h"
 
@@ -193,7 +194,7 @@ int convert(const std::string &folder, const std::string &output,
   if (planned && !plan::readPlan(arguments.plan, plan, error))
     engine.error("invalid-plan", "", error);
   std::optional<checkpoint::Checkpoint> read;
-  if (!engine.hasErrors())
+  if (!engine.hasErrors() && !liesInInput(output, folder, engine))
     read = checkpoint::readCheckpoint(folder, checkpoint::Wanted::Training,
                                       engine);
   std::optional<checkpoint::Trained> trained;
@@ -276,8 +277,10 @@ int merge(const std::string &folder, const std::string &output,
           const checkpoint::MergeOptions &options, ReportFormat format) {
   DiagnosticEngine engine;
   std::optional<checkpoint::Merged> merged;
-  const auto read =
-      checkpoint::readCheckpoint(folder, checkpoint::Wanted::Weights, engine);
+  std::optional<checkpoint::Checkpoint> read;
+  if (!liesInInput(output, folder, engine))
+    read =
+        checkpoint::readCheckpoint(folder, checkpoint::Wanted::Weights, engine);
   if (read)
     merged = checkpoint::planMerge(*read, options, engine);
   if (merged) {

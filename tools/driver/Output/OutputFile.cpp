@@ -148,6 +148,25 @@ bool replacesInput(const std::string &path, DiagnosticEngine &engine) {
   return true;
 }
 
+bool liesInInput(const std::string &output, const std::string &input,
+                 DiagnosticEngine &engine) {
+  std::error_code failed;
+  const fs::path whole = fs::canonical(input, failed);
+  if (failed)
+    return false; // reading it says why
+  const fs::path inside =
+      fs::weakly_canonical(fs::absolute(output, failed), failed)
+          .lexically_relative(whole);
+  if (failed || inside.empty() || *inside.begin() == ".." || inside == ".")
+    return false;
+  engine.error("output-is-input", output,
+               "lies in the folder that the command reads, '" +
+                   printablePath(input) +
+                   "', and would be taken for a part of it from then on",
+               "name a folder beside it");
+  return true;
+}
+
 bool mayWrite(const OutputFile &file, FileForm form, const std::string &text,
               DiagnosticEngine &engine) {
   std::error_code failed;

@@ -51,6 +51,11 @@ void addOverwrite(Arguments &arguments, bool &overwrite);
 /// True, with a report, where `path` is a file that this command reads.
 bool replacesInput(const std::string &path, DiagnosticEngine &engine);
 
+/// True, with a report, where the folder `output` would lie in the folder
+/// `input`, which this command reads with the folders in it.
+bool liesInInput(const std::string &output, const std::string &input,
+                 DiagnosticEngine &engine);
+
 /// True where writing `text` loses nothing that accel-opt may not replace;
 /// otherwise the reason is reported. "-" is standard output.
 bool mayWrite(const OutputFile &file, FileForm form, const std::string &text,
