@@ -314,9 +314,11 @@ int accel::checkpointCommand(int argc, char **argv) {
       "another trainer resumes from them.\nNames, headers and metadata are "
       "read; no pickle is run.");
   arguments.flag("--tensors", tensors, "inspect: list each tensor");
-  arguments.option("-o", output, textValue("DIR"),
-                   "merge, convert: the folder to write, which is not there "
-                   "yet");
+  arguments
+      .option("-o", output, textValue("DIR"),
+              "merge, convert: the folder to write, which is not there "
+              "yet")
+      .once();
   arguments.option("--max-shard-size", options.partBytes, bytesValue("5GB"),
                    "merge: bytes of a part at most (default 5GB)");
   arguments.option(

@@ -81,8 +81,10 @@ int accel::convertCommand(int argc, char **argv) {
       "unless -o or --overwrite names one.");
   arguments.option("--to", options.to, choiceValue(executors),
                    "what the new file is for");
-  arguments.option("-o", output, textValue("FILE"),
-                   "write here; an existing file needs --overwrite");
+  arguments
+      .option("-o", output, textValue("FILE"),
+              "write here; an existing file needs --overwrite")
+      .once();
   arguments.flag("--overwrite", overwrite,
                  "write over CONFIG.yaml, or over the FILE of -o");
   arguments.option("--accelerate-version", options.version, textValue("V"),

@@ -85,8 +85,10 @@ int accel::initCommand(int argc, char **argv) {
       "Writes accelerate.yaml and training_arguments.yaml for the fastest "
       "setting that\nfits a model on a target, each line with its reason.");
   addOptions(arguments, options);
-  arguments.option("-o", options.folder, textValue("DIR"),
-                   "where the files are written (default: here)");
+  arguments
+      .option("-o", options.folder, textValue("DIR"),
+              "where the files are written (default: here)")
+      .once();
   arguments.flag("--overwrite", overwrite, "replace files that are there");
   arguments.option("--format", format, formatValue(),
                    "text for people; json for programs, with the files in it "

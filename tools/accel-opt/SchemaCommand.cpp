@@ -23,7 +23,8 @@ int accel::schemaCommand(int argc, char **argv) {
   arguments.option("--accelerate-version", version, textValue("V"),
                    "keys and values of this version (default 1.15.0)");
   arguments.flag("--job", job, "of a job.yaml instead");
-  arguments.option("-o", output, textValue("FILE"), "write here instead");
+  arguments.option("-o", output, textValue("FILE"), "write here instead")
+      .once();
   bool overwrite = false;
   addOverwrite(arguments, overwrite);
   int exitCode = 0;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace accel {
 namespace {
@@ -121,6 +122,7 @@ std::string Arguments::unknown(const std::string &name) const {
 
 bool Arguments::parse(const std::vector<std::string> &words, int &exitCode) {
   exitCode = exitOk;
+  std::set<const Option *> seen;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string &word = words[i];
     if (word == "--") {
@@ -158,6 +160,10 @@ bool Arguments::parse(const std::vector<std::string> &words, int &exitCode) {
         return false;
       }
       value = words[++i];
+    }
+    if (!seen.insert(option).second && option->single) {
+      exitCode = usageError("'" + name + "' is given twice");
+      return false;
     }
     option->given = true;
     if (std::string problem = option->take(value); !problem.empty()) {

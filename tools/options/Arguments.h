@@ -51,10 +51,16 @@ public:
     std::function<std::string(const std::string &)> take;
     bool given = false; // on this command line
     bool inModule = false;
+    bool single = false;
 
     /// A module that was compiled before has the answer in it.
     Option &saidByModule() {
       inModule = true;
+      return *this;
+    }
+    /// Given twice it is a usage error: one of two outputs would be missing.
+    Option &once() {
+      single = true;
       return *this;
     }
   };
@@ -66,7 +72,8 @@ public:
   /// A flag that does something other than becoming true.
   Option &action(std::string name, std::function<void()> act, std::string help);
 
-  /// An option whose value is a T. Given twice, the second says more or else.
+  /// An option whose value is a T. Given twice, the second says more or else,
+  /// unless once() is called on it.
   template <typename T>
   Option &option(std::string name, T &value, ValueKind<T> kind,
                  std::string help) {

@@ -126,6 +126,19 @@ TEST_F(Table, TheSecondOfTwoCounts) {
   EXPECT_EQ(size, 2);
 }
 
+TEST_F(Table, SomeAreGivenOnce) {
+  std::string output;
+  arguments.option("-o", output, textValue("FILE"), "where").once();
+  EXPECT_EQ(wrong({"-o", "a", "-o=b"}),
+            "tool paint: error: '-o' is given twice");
+  ASSERT_TRUE(parse({"-o", "a", "--size", "1", "--size", "2"}));
+  EXPECT_EQ(output, "a");
+  // Behind what a caller has set.
+  EXPECT_EQ(arguments.set("-o", "b"), "");
+  ASSERT_TRUE(parse({"-o", "c"}));
+  EXPECT_EQ(output, "c");
+}
+
 TEST_F(Table, ZeroBytesWhereTheyMeanSomething) {
   ASSERT_TRUE(parse({"--memory", "0"}));
   EXPECT_EQ(memoryBytes, 0);

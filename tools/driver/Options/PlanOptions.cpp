@@ -293,7 +293,8 @@ void addOutputOptions(Arguments &a, PlanOptions &o) {
   a.section("output");
   a.list("--emit", o.emit, emitValue(), "write this to -o; may be repeated");
   a.option("-o", o.output, textValue("PATH"),
-           "file of the one --emit or of --compile-to, or folder of several");
+           "file of the one --emit or of --compile-to, or folder of several")
+      .once();
   a.option("--format", o.format, formatValue(),
            "text for people, json for programs");
   a.flag("--units", o.showUnits,
