@@ -11,8 +11,6 @@
 #include "frontends/Checkpoint/TorchZip.h"
 #include "runtime/plan/Plan.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 namespace accel::checkpoint {
@@ -161,8 +159,7 @@ private:
       ++converted.files;
       return true;
     }
-    diagnostics.error("write-failed", path, std::strerror(errno));
-    return false;
+    return reportUnwritten(path, converted.bytes, diagnostics);
   }
 
   /// Accelerate steps a schedule as often as there are processes. Groups are
@@ -189,7 +186,7 @@ private:
       converted.files = 2;
       std::vector<DcpItem> all = weights;
       all.insert(all.end(), states.begin(), states.end());
-      return writeDcp(all, folder, done, diagnostics) &&
+      return writeDcp(all, folder, converted.bytes, done, diagnostics) &&
              (!plan || !plan->job.lossScaling || writeScale(folder));
     }
     converted.files = 4;
@@ -203,7 +200,7 @@ private:
         diagnostics.error("write-failed", path, failed.message());
         return false;
       }
-      if (!writeDcp(*items, path, done, diagnostics))
+      if (!writeDcp(*items, path, converted.bytes, done, diagnostics))
         return false;
     }
     return writeSchedule(folder) &&

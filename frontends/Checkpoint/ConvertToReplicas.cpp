@@ -106,6 +106,7 @@ private:
     for (const Tensor *buffer : trained.buffers)
       add(buffer->name, *buffer);
     converted.parameters = int64_t(trained.parameters.size());
+    merged.bytesBeside = converted.bytes; // of states
     converted.bytes += merged.bytes;
   }
 
@@ -159,7 +160,7 @@ private:
             {"attributes", nlohmann::ordered_json::object()}}}}}};
     ++converted.files;
     return writeSmallFile((fs::path(folder) / "trainer_state.json").string(),
-                          json.dump(2) + "\n", diagnostics);
+                          json.dump(2) + "\n", converted.bytes, diagnostics);
   }
 
   bool write(const std::string &folder) {
@@ -167,8 +168,8 @@ private:
     const int64_t steps = trained.optimizerSteps();
     auto file = [&](const char *name, const TorchFile::Make &make) {
       ++converted.files;
-      return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
-                            make);
+      return writeTorchFile((fs::path(folder) / name).string(), converted.bytes,
+                            diagnostics, make);
     };
     return file(trainer ? "optimizer.pt" : "optimizer.bin",
                 [&](TorchFile &file, OrderedReader &reader) {

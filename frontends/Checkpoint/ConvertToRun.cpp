@@ -21,7 +21,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -303,10 +302,8 @@ private:
             ? readFrom(file, 0,
                        [&](std::string_view block) { digest.update(block); })
             : -1;
-    if (bytes < 0) {
-      diagnostics.error("write-failed", path, std::strerror(errno));
-      return false;
-    }
+    if (bytes < 0)
+      return reportUnwritten(path, converted.bytes, diagnostics);
     // Without one, that which torch's GradScaler begins with.
     const LossScale scale = trained.scale.value_or(LossScale());
     Json json = {
@@ -325,7 +322,7 @@ private:
     own.update(json.dump());
     json["sha256"] = own.hexDigest();
     return writeSmallFile((fs::path(folder) / "state.json").string(),
-                          json.dump(2) + "\n", diagnostics);
+                          json.dump(2) + "\n", converted.bytes, diagnostics);
   }
 
   const Trained &trained;

@@ -229,10 +229,19 @@ private:
   // Files
   //===--------------------------------------------------------------------===//
 
+  /// Beside the flat weights ZeRO 1 and 2 keep the module whole.
+  int64_t folderBytes() const {
+    int64_t bytes = converted.bytes;
+    for (const Group &group : groups)
+      if (stage < 3)
+        bytes += group.elements * int64_t(sizeof(float));
+    return bytes;
+  }
+
   bool writeFile(const std::string &name, const TorchFile::Make &make) {
     ++converted.files;
-    return writeTorchFile((fs::path(folder) / name).string(), diagnostics,
-                          make);
+    return writeTorchFile((fs::path(folder) / name).string(), folderBytes(),
+                          diagnostics, make);
   }
 
   static void number(PickleWriter &out, const char *key, int64_t value) {
@@ -514,7 +523,7 @@ private:
         return false;
     ++converted.files;
     return writeSmallFile((fs::path(into) / "latest").string(), tag,
-                          diagnostics);
+                          folderBytes(), diagnostics);
   }
 
   const Trained &trained;

@@ -10,7 +10,6 @@
 #include "frontends/Checkpoint/TorchZip.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -36,11 +35,12 @@ std::string nameOf(const std::vector<DcpKey> &path) {
 class DcpFolder {
 public:
   DcpFolder(const std::vector<DcpItem> &items, const std::string &folder,
-            const std::function<void(int64_t)> &done,
+            int64_t folderBytes, const std::function<void(int64_t)> &done,
             DiagnosticEngine &diagnostics)
       : items(items), path((fs::path(folder) / shardName).string()), done(done),
-        diagnostics(diagnostics),
-        reader((fs::path(folder) / "scratch").string(), diagnostics),
+        diagnostics(diagnostics), folderBytes(folderBytes),
+        reader((fs::path(folder) / "scratch").string(), folderBytes,
+               diagnostics),
         folder(folder), file(path, O_WRONLY | O_CREAT | O_EXCL) {}
 
   bool run() {
@@ -51,13 +51,12 @@ public:
         return false;
     return reader.verify() && (file.sync() || failedToWrite(path)) &&
            writeSmallFile((fs::path(folder) / ".metadata").string(), metadata(),
-                          diagnostics);
+                          folderBytes, diagnostics);
   }
 
 private:
   bool failedToWrite(const std::string &where) {
-    diagnostics.error("write-failed", where, std::strerror(errno));
-    return false;
+    return reportUnwritten(where, folderBytes, diagnostics);
   }
 
   bool writeItem(const DcpItem &item) {
@@ -230,6 +229,7 @@ private:
   const std::string path;
   const std::function<void(int64_t)> &done;
   DiagnosticEngine &diagnostics;
+  const int64_t folderBytes;
   OrderedReader reader;
   const std::string folder;
   File file;
@@ -240,9 +240,9 @@ private:
 } // namespace
 
 bool writeDcp(const std::vector<DcpItem> &items, const std::string &folder,
-              const std::function<void(int64_t)> &done,
+              int64_t folderBytes, const std::function<void(int64_t)> &done,
               DiagnosticEngine &diagnostics) {
-  return DcpFolder(items, folder, done, diagnostics).run();
+  return DcpFolder(items, folder, folderBytes, done, diagnostics).run();
 }
 
 } // namespace accel::checkpoint

@@ -35,8 +35,9 @@ struct DcpItem {
 
 /// Writes `items` to the folder, which is there. `done` hears of the bytes of
 /// tensors as they are written. Reports and returns false where that fails.
+/// `folderBytes`: as of reportUnwritten.
 bool writeDcp(const std::vector<DcpItem> &items, const std::string &folder,
-              const std::function<void(int64_t)> &done,
+              int64_t folderBytes, const std::function<void(int64_t)> &done,
               DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint

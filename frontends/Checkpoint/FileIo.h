@@ -7,9 +7,11 @@
 #define ACCEL_FRONTENDS_CHECKPOINT_FILEIO_H
 
 #include "frontends/Checkpoint/Interrupts.h"
+#include "frontends/Diagnostics/Diagnostics.h"
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fcntl.h>
 #include <string>
 #include <string_view>
@@ -61,6 +63,18 @@ public:
 private:
   int fd;
 };
+
+/// Reports that `path` cannot be written, as errno says; where the disk is full
+/// also how many bytes all tensors of the folder take. False.
+inline bool reportUnwritten(const std::string &path, int64_t folderBytes,
+                            DiagnosticEngine &diagnostics) {
+  const int why = errno;
+  diagnostics.error("write-failed", path, std::strerror(why),
+                    why == ENOSPC ? "the tensors take " +
+                                        std::to_string(folderBytes) + " bytes"
+                                  : "");
+  return false;
+}
 
 } // namespace accel::checkpoint
 

@@ -103,10 +103,8 @@ private:
     return false;
   }
   bool failedToWrite(const std::string &path) {
-    return fail("write-failed", path, std::strerror(errno),
-                errno == ENOSPC ? "the weights take " +
-                                      std::to_string(merged.bytes) + " bytes"
-                                : "");
+    return reportUnwritten(path, merged.bytes + merged.bytesBeside,
+                           diagnostics);
   }
 
   bool writeAll() {
@@ -126,7 +124,7 @@ private:
           index["weight_map"][tensor.name] = part.name;
       if (!writeSmallFile(
               (unfinished / "model.safetensors.index.json").string(),
-              index.dump(2) + "\n", diagnostics))
+              index.dump(2) + "\n", merged.bytes, diagnostics))
         return false;
     }
     File(unfinished.string(), O_RDONLY | O_DIRECTORY).sync();
@@ -207,12 +205,11 @@ private:
 } // namespace
 
 bool writeSmallFile(const std::string &path, const std::string &text,
-                    DiagnosticEngine &diagnostics) {
+                    int64_t folderBytes, DiagnosticEngine &diagnostics) {
   File file(path, O_WRONLY | O_CREAT | O_EXCL);
   if (file.good() && file.write(text, 0) && file.sync())
     return true;
-  diagnostics.error("write-failed", path, std::strerror(errno));
-  return false;
+  return reportUnwritten(path, folderBytes, diagnostics);
 }
 
 bool writeMerged(const Merged &merged, const std::string &output,

@@ -40,6 +40,8 @@ struct MergedPart {
 struct Merged {
   std::vector<MergedPart> parts;
   int64_t tensors = 0, bytes = 0;
+  /// Of tensors that a FinishFolder adds to the folder.
+  int64_t bytesBeside = 0;
   /// Tensors that are not written: states of an optimizer, and what lies beside
   /// the weights, which is counted by its key too.
   int64_t leftOut = 0;
@@ -85,8 +87,9 @@ bool writeMerged(const Merged &merged, const std::string &output,
                  const FinishFolder &finish = {});
 
 /// Writes a file of a few bytes durably; reports where that fails.
+/// `folderBytes`: as of reportUnwritten.
 bool writeSmallFile(const std::string &path, const std::string &text,
-                    DiagnosticEngine &diagnostics);
+                    int64_t folderBytes, DiagnosticEngine &diagnostics);
 
 } // namespace accel::checkpoint
 

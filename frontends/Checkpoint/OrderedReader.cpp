@@ -8,7 +8,6 @@
 #include "frontends/Checkpoint/FileIo.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -36,8 +35,7 @@ std::optional<int64_t> runOf(const Tensor &tensor, const Piece &piece) {
 } // namespace
 
 bool OrderedReader::failedToWrite() {
-  diagnostics.error("write-failed", scratch, std::strerror(errno));
-  return false;
+  return reportUnwritten(scratch, folderBytes, diagnostics);
 }
 
 bool OrderedReader::read(const Tensor &tensor, const PieceReader::Take &take) {

@@ -18,10 +18,12 @@ namespace accel::checkpoint {
 class OrderedReader {
 public:
   /// `scratch` is a file that may be written and is removed again: for tensors
-  /// that pieces cut along other dimensions than the first.
-  OrderedReader(std::string scratch, DiagnosticEngine &diagnostics)
-      : scratch(std::move(scratch)), diagnostics(diagnostics),
-        reader(diagnostics) {}
+  /// that pieces cut along other dimensions than the first. `folderBytes`: as
+  /// of reportUnwritten.
+  OrderedReader(std::string scratch, int64_t folderBytes,
+                DiagnosticEngine &diagnostics)
+      : scratch(std::move(scratch)), folderBytes(folderBytes),
+        diagnostics(diagnostics), reader(diagnostics) {}
 
   /// False where `take` says so, or the tensor cannot be read, which is
   /// reported.
@@ -35,6 +37,7 @@ private:
   bool failedToWrite();
 
   const std::string scratch;
+  const int64_t folderBytes;
   DiagnosticEngine &diagnostics;
   PieceReader reader;
 };

@@ -6,13 +6,13 @@
 #include "frontends/Checkpoint/TorchFile.h"
 
 #include <cerrno>
-#include <cstring>
 
 namespace accel::checkpoint {
 
-bool writeTorchFile(const std::string &path, DiagnosticEngine &diagnostics,
+bool writeTorchFile(const std::string &path, int64_t folderBytes,
+                    DiagnosticEngine &diagnostics,
                     const TorchFile::Make &make) {
-  OrderedReader reader(path + ".scratch", diagnostics);
+  OrderedReader reader(path + ".scratch", folderBytes, diagnostics);
   TorchFile made;
   made.out.emptyDict();
   made.out.mark();
@@ -23,9 +23,8 @@ bool writeTorchFile(const std::string &path, DiagnosticEngine &diagnostics,
   if (file.good() && writeTorchZip(file, 0, made.out.finish(), made.storages) &&
       file.sync() && reader.verify())
     return true;
-  if (!diagnostics.hasErrors())
-    diagnostics.error("write-failed", path, std::strerror(errno));
-  return false;
+  return !diagnostics.hasErrors() &&
+         reportUnwritten(path, folderBytes, diagnostics);
 }
 
 } // namespace accel::checkpoint

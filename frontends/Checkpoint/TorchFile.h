@@ -39,14 +39,15 @@ public:
   }
 
 private:
-  friend bool writeTorchFile(const std::string &path,
+  friend bool writeTorchFile(const std::string &path, int64_t folderBytes,
                              DiagnosticEngine &diagnostics, const Make &make);
   std::vector<TorchStorage> storages;
 };
 
 /// Writes the file `path`, which is not there yet; reports where that fails.
-bool writeTorchFile(const std::string &path, DiagnosticEngine &diagnostics,
-                    const TorchFile::Make &make);
+/// `folderBytes`: as of reportUnwritten.
+bool writeTorchFile(const std::string &path, int64_t folderBytes,
+                    DiagnosticEngine &diagnostics, const TorchFile::Make &make);
 
 } // namespace accel::checkpoint
 
