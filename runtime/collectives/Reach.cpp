@@ -6,12 +6,14 @@
 #include "runtime/collectives/Reach.h"
 
 #include "runtime/collectives/Backend.h"
+#include "runtime/collectives/RunningTime.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <future>
 #include <memory>
 #include <netdb.h>
 #include <poll.h>
@@ -68,39 +70,75 @@ std::string reach(const std::string &host, int port, bool &resolved) {
   return std::strerror(error);
 }
 
+/// A wait for the server.
+class Wait {
+public:
+  Wait(const Server &server, const std::string &who, const ReachLimits &limits)
+      : server(server.name + " at " + server.host + ":" +
+               std::to_string(server.port)),
+        who(who), next(limits.first), again(limits.again) {}
+
+  /// It has lasted so long, for this reason: says so from time to time, and
+  /// throws after `limit`.
+  void lasts(Clock::duration waited, std::chrono::milliseconds limit,
+             const std::string &problem) {
+    if (waited > limit)
+      throw CollectiveError(who + " cannot meet " + server + " within " +
+                            std::to_string(seconds(limit)) + " s: " + problem);
+    if (waited <= next)
+      return;
+    next = waited + again;
+    std::fprintf(stderr, "accel-run: %s waits for %s (%lld of %lld s): %s\n",
+                 who.c_str(), server.c_str(), seconds(waited), seconds(limit),
+                 problem.c_str());
+  }
+
+private:
+  static long long seconds(Clock::duration time) {
+    return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  }
+  std::string server, who;
+  Clock::duration next, again;
+};
+
 } // namespace
 
-void waitForServer(const std::string &host, int port, const std::string &who,
+void waitForServer(const Server &server, const std::string &who,
                    const ReachLimits &limits) {
-  using std::chrono::duration_cast;
-  using std::chrono::seconds;
-  const std::string where = host + ":" + std::to_string(port);
+  Wait wait(server, who, limits);
   const Clock::time_point begin = Clock::now();
-  Clock::time_point next = begin + limits.first;
   bool resolved = false;
   for (auto pause = std::chrono::milliseconds(20);;
        pause = std::min(2 * pause, std::chrono::milliseconds(500))) {
-    const std::string problem = reach(host, port, resolved);
+    const std::string problem = reach(server.host, server.port, resolved);
     if (problem.empty())
       return;
-    const auto now = Clock::now();
-    const auto limit = resolved ? limits.serving : limits.resolving;
-    if (now - begin > limit)
-      throw CollectiveError(
-          who + " cannot meet rank 0 at " + where + " within " +
-          std::to_string(duration_cast<seconds>(limit).count()) +
-          " s: " + problem);
-    if (now > next) {
-      next = now + limits.again;
-      std::fprintf(
-          stderr, "accel-run: %s waits for rank 0 at %s (%lld of %lld s): %s\n",
-          who.c_str(), where.c_str(),
-          static_cast<long long>(duration_cast<seconds>(now - begin).count()),
-          static_cast<long long>(duration_cast<seconds>(limit).count()),
-          problem.c_str());
-    }
+    wait.lasts(Clock::now() - begin,
+               resolved ? limits.serving : limits.resolving, problem);
     std::this_thread::sleep_for(pause);
   }
+}
+
+void awaitAnswer(const Server &server, const std::string &who,
+                 std::function<void()> ask, const ReachLimits &limits) {
+  std::promise<void> promise;
+  std::future<void> answer = promise.get_future();
+  std::thread([ask = std::move(ask), promise = std::move(promise)]() mutable {
+    try {
+      ask();
+      promise.set_value();
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }).detach();
+  Wait wait(server, who, limits);
+  RunningTime running;
+  while (answer.wait_for(std::chrono::milliseconds(100)) !=
+         std::future_status::ready)
+    wait.lasts(running.look(), limits.serving,
+               "it accepts connections and does not answer: it is stopped, or "
+               "its machine is, or another program has this port");
+  answer.get();
 }
 
 } // namespace accel::run

@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <cstdlib>
+#include <memory>
 
 namespace accel::run {
 
@@ -44,11 +45,22 @@ Rendezvous::Rendezvous(const Environment &environment,
   const char *restart = std::getenv("TORCHELASTIC_RESTART_COUNT");
   prefix = std::string("accel-run/") + (restart ? restart : "0");
   const bool serve = environment.rank == 0 && !environment.storeIsServed;
-  // TCPStore says nothing for five minutes, and tries on after that.
-  if (!serve)
-    waitForServer(environment.masterAddress, environment.masterPort,
-                  "rank " + std::to_string(environment.rank));
-  tcp = open(environment, serve, timeout);
+  if (serve) {
+    tcp = open(environment, serve, timeout);
+  } else {
+    // TCPStore says nothing while it waits, for the server or for its answer.
+    const std::string who = "rank " + std::to_string(environment.rank);
+    Server server{environment.masterAddress, environment.masterPort};
+    if (environment.storeIsServed)
+      server.name = "the launcher's store";
+    waitForServer(server, who);
+    auto opened =
+        std::make_shared<c10::intrusive_ptr<c10d::Store>>(); // the thread's too
+    awaitAnswer(server, who, [environment, timeout, opened] {
+      *opened = open(environment, false, timeout);
+    });
+    tcp = *opened;
+  }
   keys = c10::make_intrusive<c10d::PrefixStore>(prefix, tcp);
 }
 

@@ -10,7 +10,8 @@ if(TARGET AccelExecute)
     ${_here}/RuntimeTinyPlan.cpp TORCH LINK AccelExecute AccelPlan)
   accel_unit_test(runtime-data-test ${_here}/RuntimeDataTest.cpp TORCH
     LINK AccelData)
-  accel_unit_test(runtime-pieces-test ${_here}/RuntimePiecesTest.cpp TORCH
+  accel_unit_test(runtime-pieces-test ${_here}/RuntimeMeetingTest.cpp
+    ${_here}/RuntimePiecesTest.cpp TORCH
     LINK AccelCheckpoint AccelExecute)
   accel_unit_test(overwriting-test ${_here}/OverwritingTest.cpp TORCH
     LINK AccelTensors AccelPlan)
