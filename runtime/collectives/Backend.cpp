@@ -387,16 +387,13 @@ bool hasGloo() {
 #endif
 }
 
-static std::chrono::seconds planned{600};
+static std::chrono::seconds timeoutOfAll{600};
 
-void setCollectiveTimeout(std::chrono::seconds timeout) { planned = timeout; }
-
-std::chrono::seconds collectiveTimeout() {
-  const char *text = std::getenv("ACCEL_RUN_TIMEOUT_S");
-  const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
-  return seconds > 0 && seconds <= 86400 ? std::chrono::seconds(seconds)
-                                         : planned;
+void setCollectiveTimeout(std::chrono::seconds timeout) {
+  timeoutOfAll = timeout;
 }
+
+std::chrono::seconds collectiveTimeout() { return timeoutOfAll; }
 
 std::unique_ptr<Communicator>
 connect(BackendKind kind, const c10::intrusive_ptr<c10d::Store> &store,

@@ -134,10 +134,9 @@ std::unique_ptr<Communicator> connect(BackendKind kind,
                                       const GroupDescription &group,
                                       bool localOnly);
 
-/// How long a collective may take before the job ends: what
-/// ACCEL_RUN_TIMEOUT_S says, or the plan, or 600 s.
+/// How long a collective may take before the job ends.
 std::chrono::seconds collectiveTimeout();
-/// What the plan says; before any group is joined.
+/// Another time than 600 s; before any group is joined.
 void setCollectiveTimeout(std::chrono::seconds timeout);
 /// The first line of an exception's message, without LibTorch's backtrace.
 std::string plainMessage(const std::exception &error);

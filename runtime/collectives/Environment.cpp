@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <limits>
 
 namespace accel::run {
 
@@ -39,10 +40,16 @@ struct Reader {
     }
     return result;
   }
+  void checkSwitch(const char *name) {
+    const std::string value = text(name);
+    if (!value.empty() && value != "0" && value != "1" && error.empty())
+      error = std::string(name) + "='" + value + "' is neither 0 nor 1";
+  }
 };
 
 constexpr int maxRanks = 1 << 24;
 constexpr int defaultPort = 29500;
+constexpr int day = 86400; // seconds
 
 } // namespace
 
@@ -71,6 +78,13 @@ bool readEnvironment(const GetEnv &get, Environment &environment,
   e = Environment();
   e.leastPeerBytes = env.number("ACCEL_RUN_PEER_BYTES",
                                 static_cast<int>(e.leastPeerBytes), 0, 1 << 30);
+  e.silence = std::chrono::seconds(env.number(
+      "ACCEL_RUN_SILENCE_S", static_cast<int>(e.silence.count()), 1, day));
+  if (const int timeout = env.number("ACCEL_RUN_TIMEOUT_S", 0, 1, day))
+    e.collectiveTimeout = std::chrono::seconds(timeout);
+  env.number("ACCEL_RUN_DISTURB", 0, 0, std::numeric_limits<int>::max());
+  for (const char *name : collectiveSwitches)
+    env.checkSwitch(name);
   if (!error.empty())
     return false;
   const char *sizeName = nullptr;

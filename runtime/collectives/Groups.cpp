@@ -16,24 +16,15 @@
 
 namespace accel::run {
 
-namespace {
-/// Of CUDA jobs: which collectives there are, and by which library.
-constexpr const char *selfGroups = "ACCEL_RUN_SELF_GROUPS";
-constexpr const char *oneCommunicator = "ACCEL_RUN_ONE_COMMUNICATOR";
-constexpr const char *hostCollectives = "ACCEL_RUN_HOST_COLLECTIVES";
-constexpr const char *withoutGloo = "ACCEL_RUN_WITHOUT_GLOO";
-
-bool isSet(const char *variable) {
+static bool isSet(const char *variable) {
   const char *text = std::getenv(variable);
   return text && std::string(text) == "1";
 }
-} // namespace
 
 std::vector<std::string> collectiveVariables(const plan::Plan &plan) {
   std::vector<std::string> set;
   if (plan.device == "cuda")
-    for (const char *variable :
-         {selfGroups, oneCommunicator, hostCollectives, withoutGloo})
+    for (const char *variable : collectiveSwitches)
       if (isSet(variable))
         set.push_back(variable);
   return set;

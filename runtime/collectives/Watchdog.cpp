@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <unistd.h>
 
 namespace accel::run {
@@ -30,12 +29,6 @@ constexpr std::chrono::seconds silenceWhileStopping{5};
 constexpr const char *failedKey = "failed";
 } // namespace
 
-std::chrono::seconds silenceLimit() {
-  const char *text = std::getenv("ACCEL_RUN_SILENCE_S");
-  const long seconds = text ? std::strtol(text, nullptr, 10) : 0;
-  return std::chrono::seconds(seconds > 0 && seconds <= 86400 ? seconds : 20);
-}
-
 static std::string placeKey(int rank) {
   return "place/" + std::to_string(rank);
 }
@@ -44,7 +37,7 @@ std::string beatKey(int rank) { return "beat/" + std::to_string(rank); }
 
 Watchdog::Watchdog(const Environment &environment, const Rendezvous &rendezvous)
     : environment(environment), rendezvous(rendezvous),
-      silence(silenceLimit()) {
+      silence(environment.silence) {
   guarding = std::thread([this] { guard(); });
   try {
     watching = std::thread([this] { watch(); });

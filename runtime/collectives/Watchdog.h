@@ -68,11 +68,6 @@ private:
   std::thread guarding, watching;
 };
 
-/// How long a rank may be silent before the job ends: 20 s, or what
-/// ACCEL_RUN_SILENCE_S says. Long enough for a process that the system has
-/// stopped for a while.
-std::chrono::seconds silenceLimit();
-
 /// Key of the counter by which a rank shows that it lives; absent: it has not
 /// come yet.
 std::string beatKey(int rank);

@@ -86,6 +86,32 @@ TEST(RuntimeEnvironment, Launchers) {
                   "' is not a number from 0 to 1073741824");
 }
 
+TEST(RuntimeEnvironment, ValuesThatSayNothingAreRefused) {
+  Environment e;
+  EXPECT_EQ(read({}, e), "");
+  EXPECT_EQ(e.silence, std::chrono::seconds(20));
+  EXPECT_FALSE(e.collectiveTimeout);
+  EXPECT_EQ(read({{"ACCEL_RUN_SILENCE_S", "4"},
+                  {"ACCEL_RUN_TIMEOUT_S", "86400"},
+                  {"ACCEL_RUN_SELF_GROUPS", "1"},
+                  {"ACCEL_RUN_WITHOUT_GLOO", "0"},
+                  {"ACCEL_RUN_DISTURB", "7"}},
+                 e),
+            "");
+  EXPECT_EQ(e.silence, std::chrono::seconds(4));
+  EXPECT_EQ(e.collectiveTimeout, std::chrono::seconds(86400));
+  for (const std::string name : {"ACCEL_RUN_SILENCE_S", "ACCEL_RUN_TIMEOUT_S"})
+    for (const char *wrong : {"0", "-3", "20s", "abc", "1.5", "86401"})
+      EXPECT_EQ(read({{name, wrong}}, e),
+                name + "='" + wrong + "' is not a number from 1 to 86400");
+  for (const std::string name :
+       {"ACCEL_RUN_SELF_GROUPS", "ACCEL_RUN_ONE_COMMUNICATOR",
+        "ACCEL_RUN_HOST_COLLECTIVES", "ACCEL_RUN_WITHOUT_GLOO"})
+    EXPECT_EQ(read({{name, "true"}}, e), name + "='true' is neither 0 nor 1");
+  EXPECT_NE(read({{"ACCEL_RUN_DISTURB", "x"}}, e).find("is not a number"),
+            std::string::npos);
+}
+
 TEST(RuntimeEnvironment, ContradictionsAreNamed) {
   Environment e;
   EXPECT_EQ(read({{"RANK", "0"}}, e), "RANK is set, and WORLD_SIZE is not");

@@ -97,7 +97,9 @@ int runRank(const Input &input, const Options &options,
     return complain(environment.rank, failure.what(), exitInvalid);
   }
   setLeastPeerBytes(environment.leastPeerBytes);
-  if (input.plan.job.collectiveTimeout > 0)
+  if (environment.collectiveTimeout)
+    setCollectiveTimeout(*environment.collectiveTimeout);
+  else if (input.plan.job.collectiveTimeout > 0)
     setCollectiveTimeout(
         std::chrono::seconds(input.plan.job.collectiveTimeout));
   if (options.deterministic || input.plan.job.deterministic)
