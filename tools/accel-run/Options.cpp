@@ -131,6 +131,18 @@ bool parseOptions(const std::vector<std::string> &words, Options &options,
   }
   if (!arguments.one("PLAN", options.plan, exitCode))
     return false;
+  // Standard output has what accel-run says.
+  for (const auto &[name, file] : {std::pair{"--log", &options.log},
+                                   std::pair{"--profile", &options.profile},
+                                   std::pair{"--summary", &options.summary},
+                                   std::pair{"--calibrate", &options.calibrate},
+                                   std::pair{"--fit", &options.fit}})
+    if (*file == "-") {
+      exitCode = arguments.usageError(
+          std::string(name) + " - is no file, and standard output has what "
+                              "accel-run says; give a file");
+      return false;
+    }
   if (!options.calibrates())
     return true;
   for (const char *name :

@@ -297,7 +297,7 @@ void checkInput(const Input &input, const Options &options, int64_t ranks) {
     throw InputError(options.plan +
                      ": the plan has no data; plan a job.yaml with a 'data' "
                      "key to train");
-  if (!options.steps && plan.job.schedule.steps <= 0)
+  if (!options.calibrates() && !options.steps && plan.job.schedule.steps <= 0)
     throw InputError(options.plan + ": the plan has no number of steps; give "
                                     "--steps, or schedule.steps in job.yaml");
   if (options.onNan == OnNan::Skip && !plan.job.needsGradNorm())
