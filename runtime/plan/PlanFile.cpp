@@ -145,7 +145,8 @@ bool canWriteFile(const std::string &path, std::string &error) {
 }
 
 bool writeFileAtomically(const std::string &wanted, const std::string &text,
-                         std::string &error) {
+                         std::string &error,
+                         const std::function<void(int)> &before) {
   const std::optional<Place> place = placeOf(wanted, error);
   if (!place)
     return false;
@@ -173,6 +174,8 @@ bool writeFileAtomically(const std::string &wanted, const std::string &text,
   if (::fchmod(file.fd, place->mode) != 0 || !writeAll(file.fd, text) ||
       ::fsync(file.fd) != 0)
     return fail("write the file");
+  if (before)
+    before(file.fd);
   // Some file systems report a full disk only now.
   if (::close(file.release()) != 0 ||
       ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -15,6 +15,8 @@
 
 #include "runtime/plan/Plan.h"
 
+#include <functional>
+
 namespace accel::plan {
 
 /// The text of plan.json: one parameter, unit, instruction or step a line.
@@ -36,8 +38,11 @@ bool readPlan(const std::string &path, Plan &plan, std::string &error);
 bool canWriteFile(const std::string &path, std::string &error);
 
 /// Writes `text` to a temporary name beside `path`, fsyncs and renames it.
+/// `before` gets the descriptor of the new file before it has its name, for a
+/// lock; not where a pipe or a terminal is written to.
 bool writeFileAtomically(const std::string &path, const std::string &text,
-                         std::string &error);
+                         std::string &error,
+                         const std::function<void(int)> &before = nullptr);
 
 } // namespace accel::plan
 

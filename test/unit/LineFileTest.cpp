@@ -8,6 +8,7 @@
 #include "runtime/storage/FileError.h"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <csignal>
 #include <filesystem>
@@ -123,6 +124,51 @@ TEST_F(LineFileTest, NoHalfLineIsLeft) {
   }
   EXPECT_EQ(file.append(line(3)), "");
   EXPECT_EQ(text(), line(1) + line(3));
+}
+
+TEST_F(LineFileTest, OneRunWritesToAFile) {
+  const std::string refused = "--log " + path.string() +
+                              ": another accel-run writes to this file; wait "
+                              "for its end, or give another one";
+  auto take = [&]() -> std::string {
+    try {
+      LineLock("--log", path, "give another one");
+    } catch (const FileError &error) {
+      return error.what();
+    }
+    return "";
+  };
+  put(line(9) + line(1)); // lines that are written anew, in another file
+  {
+    LineLock lock("--log", path, "");
+    EXPECT_EQ(take(), refused);
+    EXPECT_EQ(text(), line(9) + line(1));
+    const ino_t before = inode();
+    LineFile file(path, 2, &lock);
+    EXPECT_NE(inode(), before);
+    EXPECT_EQ(take(), refused);
+    EXPECT_EQ(file.append(line(2)), "");
+    EXPECT_EQ(file.close(), "");
+    EXPECT_EQ(take(), refused);
+    const ino_t anew = inode();
+    EXPECT_EQ(file.amendLast(
+                  [](nlohmann::ordered_json &json) { json["eval_loss"] = 2; }),
+              "");
+    EXPECT_NE(inode(), anew);
+    EXPECT_EQ(take(), refused);
+    {
+      const FullAt full(3); // it is not replaced
+      EXPECT_NE(file.amendLast([](nlohmann::ordered_json &) {}), "");
+    }
+    EXPECT_EQ(take(), refused);
+  }
+  EXPECT_EQ(take(), "");
+  const LineLock device("--log", "/dev/null", ""); // is everybody's
+  LineLock("--log", "/dev/null", "");
+  LineLock("--log", folder / "none" / "log", "");
+  LineLock("--log", "", "");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  LineLock("--log", folder / "pipe", ""); // does not wait for its reader
 }
 
 TEST_F(LineFileTest, AFileThatCannotBeReadIsNotReplaced) {

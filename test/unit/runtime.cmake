@@ -22,7 +22,8 @@ if(TARGET AccelExecute)
     ${PROJECT_SOURCE_DIR}/tools/accel-run/Threads.cpp TORCH
     LINK AccelCollectives AccelOptions)
   accel_unit_test(line-file-test ${_here}/LineFileTest.cpp
-    ${PROJECT_SOURCE_DIR}/tools/accel-run/LineFile.cpp TORCH
+    ${PROJECT_SOURCE_DIR}/tools/accel-run/LineFile.cpp
+    ${PROJECT_SOURCE_DIR}/tools/accel-run/LineLock.cpp TORCH
     LINK AccelCheckpoint AccelPlan nlohmann_json::nlohmann_json)
   accel_unit_test(random-test ${_here}/RandomTest.cpp TORCH LINK AccelExecute)
   # Read by test/Run.

@@ -20,12 +20,14 @@
 
 namespace accel::run {
 
-Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers)
+Evaluation::Evaluation(const Input &input, Executor &executor, Buffers &buffers,
+                       LineLock *lock)
     : job(input.plan.job), executor(executor), buffers(buffers),
       data(openData(input, true)),
       // The loss of a .pt2 need not ignore any label.
       hasLabels(input.archive.empty() && data.has("labels") &&
-                data.load("labels", 0).scalar_type() == at::kLong) {
+                data.load("labels", 0).scalar_type() == at::kLong),
+      lock(lock) {
   checkLabels();
   if (!isMixture() && job.evalBatches > allBatches() &&
       executor.groups().rank() == 0)
@@ -247,8 +249,9 @@ void Evaluation::writePredictions(int64_t step, int64_t number,
   try {
     // As of the log, lines of steps that are taken again go.
     if (!predicted)
-      predicted.emplace(predictions, doneSteps > 0 ? std::optional(doneSteps)
-                                                   : std::nullopt);
+      predicted.emplace(predictions,
+                        doneSteps > 0 ? std::optional(doneSteps) : std::nullopt,
+                        lock);
     wrong = predicted->append(lines);
     if (const std::string late = predicted->close(); wrong.empty())
       wrong = late;

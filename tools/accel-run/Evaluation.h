@@ -28,8 +28,10 @@ public:
     return plan.evalOf(0) >= 0 && !plan.job.evalData.kind.empty();
   }
 
-  /// Throws InputError where no label of the data counts.
-  Evaluation(const Input &input, Executor &executor, Buffers &buffers);
+  /// `lock` holds the file of predictions. Throws InputError where no label of
+  /// the data counts.
+  Evaluation(const Input &input, Executor &executor, Buffers &buffers,
+             LineLock *lock);
 
   /// The run goes on with the evaluations behind those of `steps`: of the file
   /// of predictions, their lines stay.
@@ -92,6 +94,7 @@ private:
   int64_t untilAgreed = 1, interval = 1; // calls of isAsked
   double agreedAt = 0;                   // by hostSeconds()
   std::string predictions;               // the file, or empty
+  LineLock *lock;                        // of that
   std::optional<LineFile> predicted;     // rank 0's, once it has been begun
   std::optional<Vocabulary> vocabulary;
 };

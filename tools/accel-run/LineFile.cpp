@@ -57,8 +57,14 @@ bool LineFile::open(int flags) {
   return file >= 0;
 }
 
-LineFile::LineFile(const std::string &path, std::optional<int64_t> doneSteps)
-    : path(path) {
+bool LineFile::replaceFile(const std::string &text, std::string &error) {
+  return lock ? lock->replaceFile(path, text, error)
+              : plan::writeFileAtomically(path, text, error);
+}
+
+LineFile::LineFile(const std::string &path, std::optional<int64_t> doneSteps,
+                   LineLock *lock)
+    : path(path), lock(lock) {
   // A pipe would be waited for forever: its writer is this process.
   std::error_code code;
   if (!doneSteps || !std::filesystem::is_regular_file(path, code)) {
@@ -81,7 +87,7 @@ LineFile::LineFile(const std::string &path, std::optional<int64_t> doneSteps)
     return;
   }
   std::string error;
-  if (!plan::writeFileAtomically(path, kept, error))
+  if (!replaceFile(kept, error))
     throw FileError(error);
   if (!open())
     fail(path);
@@ -128,8 +134,7 @@ std::string LineFile::amendLast(
       return "";
     change(json);
     std::string error;
-    return plan::writeFileAtomically(
-               path, text.substr(0, begin) + json.dump() + "\n", error)
+    return replaceFile(text.substr(0, begin) + json.dump() + "\n", error)
                ? ""
                : error;
   } catch (const FileError &error) {

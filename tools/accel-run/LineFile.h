@@ -6,6 +6,8 @@
 #ifndef ACCEL_TOOLS_ACCEL_RUN_LINEFILE_H
 #define ACCEL_TOOLS_ACCEL_RUN_LINEFILE_H
 
+#include "tools/accel-run/LineLock.h"
+
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
@@ -22,7 +24,9 @@ class LineFile {
 public:
   /// Without `doneSteps` the file begins anew; with it, the lines of so many
   /// steps stay, and others go. Throws FileError, and then nothing has changed.
-  LineFile(const std::string &path, std::optional<int64_t> doneSteps);
+  /// `lock` holds the file, also where another one takes its place.
+  LineFile(const std::string &path, std::optional<int64_t> doneSteps,
+           LineLock *lock = nullptr);
   ~LineFile() { close(); }
   LineFile(const LineFile &) = delete;
   LineFile &operator=(const LineFile &) = delete;
@@ -40,7 +44,9 @@ public:
 private:
   /// False with errno where it cannot be opened.
   bool open(int flags = 0);
+  bool replaceFile(const std::string &text, std::string &error);
   std::string path;
+  LineLock *lock;
   int file = -1;
 };
 

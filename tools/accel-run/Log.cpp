@@ -86,13 +86,13 @@ static std::string shownText(const std::optional<std::string> &text,
   return line;
 }
 
-Log::Log(const std::string &path, bool resuming, int64_t doneSteps,
-         int64_t lastStep, const char *items)
+Log::Log(const std::string &path, LineLock *lock, bool resuming,
+         int64_t doneSteps, int64_t lastStep, const char *items)
     : terminal(isatty(STDERR_FILENO)), doneSteps(doneSteps), lastStep(lastStep),
       writtenStep(doneSteps), printedStep(doneSteps), items(items) {
   if (path.empty())
     return;
-  file.emplace(path, resuming ? std::optional(doneSteps) : std::nullopt);
+  file.emplace(path, resuming ? std::optional(doneSteps) : std::nullopt, lock);
 }
 
 Log::~Log() {

@@ -70,10 +70,10 @@ std::string toJsonLine(const StepRecord &record);
 /// Rank 0's log file and progress; the other ranks have none.
 class Log {
 public:
-  /// `path` may be empty. When resuming after `doneSteps`, their lines stay.
-  /// `items` are what is counted per second: "tokens" or "samples".
-  /// Throws FileError.
-  Log(const std::string &path, bool resuming, int64_t doneSteps,
+  /// `path` may be empty; `lock` holds it. When resuming after `doneSteps`,
+  /// their lines stay. `items` are what is counted per second: "tokens" or
+  /// "samples". Throws FileError.
+  Log(const std::string &path, LineLock *lock, bool resuming, int64_t doneSteps,
       int64_t lastStep, const char *items);
   ~Log();
   void write(const StepRecord &record);

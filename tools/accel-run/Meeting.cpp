@@ -6,9 +6,11 @@
 #include "tools/accel-run/Meeting.h"
 
 #include "runtime/collectives/Groups.h"
+#include "runtime/data/Resolve.h"
 #include "runtime/data/SampleOrder.h"
 #include "runtime/plan/PlanJson.h"
 #include "runtime/plan/Sha256.h"
+#include "tools/accel-run/Evaluation.h"
 #include "tools/accel-run/Profile.h"
 
 #include <nlohmann/json.hpp>
@@ -74,10 +76,16 @@ Facts factsOf(const Input &input, const Options &options) {
   return facts;
 }
 
-Start beginRun(const Input &input, const Options &options, FolderLock &lock) {
+Start beginRun(const Input &input, const Options &options, RunLocks &locks) {
   if (options.calibrates()) // writes no folder
     return {};
-  lock = FolderLock(input.outDir);
+  locks.folder = FolderLock(input.outDir);
+  const plan::Job &job = input.plan.job;
+  locks.log = LineLock("--log", options.log, "give another file with --log");
+  if (Evaluation::isWanted(input.plan) && !job.evalPredictions.empty())
+    locks.predictions = LineLock(
+        "eval.predictions", resolvePath(job.evalPredictions, input.baseDir),
+        "give another eval.predictions in job.yaml");
   if (!input.outDir.empty())
     tidy(input.outDir);
   Start start = chooseStart(input.outDir, options.resume);
@@ -90,13 +98,13 @@ Start beginRun(const Input &input, const Options &options, FolderLock &lock) {
 
 Start meet(const Input &input, const Options &options,
            const Environment &environment, const Rendezvous &rendezvous,
-           FolderLock &lock) {
+           RunLocks &locks) {
   Start start;
   const std::string decided = agree(
       rendezvous, environment, factsOf(input, options),
       [&] {
-        start = beginRun(input, options, lock);
-        return toText(start, lock);
+        start = beginRun(input, options, locks);
+        return toText(start, locks.folder);
       },
       patience);
   if (environment.rank == 0)

@@ -14,6 +14,7 @@
 #include "runtime/collectives/StopSignal.h"
 #include "runtime/plan/LearningRate.h"
 #include "runtime/plan/PlanJson.h"
+#include "tools/accel-run/Meeting.h"
 #include "tools/accel-run/Profile.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -49,14 +50,14 @@ bool dropsByRank(const plan::Plan &plan) {
 } // namespace
 
 Trainer::Trainer(const Input &input, const Options &options, const Start &begin,
-                 Device &device, Groups &groups)
-    : input(input), options(options), begin(begin), job(input.plan.job),
-      device(device), groups(groups),
+                 RunLocks &locks, Device &device, Groups &groups)
+    : input(input), options(options), begin(begin), locks(locks),
+      job(input.plan.job), device(device), groups(groups),
       executor(input.plan, device, groups, options.diskIo),
       data(openData(input, false)),
       buffers(input.plan, input.archive, input.weightFiles) {
   if (Evaluation::isWanted(input.plan))
-    evaluation.emplace(input, executor, buffers);
+    evaluation.emplace(input, executor, buffers, &locks.predictions);
   if (job.checkpoint.background && !input.outDir.empty())
     writer.emplace(executor, buffers, input.outDir, job.checkpoint.keep,
                    [this] { recordRun(this->input.outDir, this->begin); });
@@ -124,7 +125,8 @@ void Trainer::start() {
                 std::max<int64_t>(lastStep - firstStep, 0) * job.accumulation,
                 behind);
   if (groups.rank() == 0) {
-    log = std::make_unique<Log>(options.log, !from.empty(), firstStep, lastStep,
+    log = std::make_unique<Log>(options.log, &locks.log, !from.empty(),
+                                firstStep, lastStep,
                                 job.sequenceLength > 0 ? "tokens" : "samples");
     if (!from.empty())
       std::printf("continues from %s\n", from.c_str());

@@ -26,10 +26,12 @@
 
 namespace accel::run {
 
+struct RunLocks;
+
 class Trainer {
 public:
   Trainer(const Input &input, const Options &options, const Start &begin,
-          Device &device, Groups &groups);
+          RunLocks &locks, Device &device, Groups &groups);
   /// Loads, trains, writes checkpoints, and on rank 0 prints the summary.
   /// Returns the exit code: not 0 where a signal has asked to stop.
   int run();
@@ -93,6 +95,7 @@ private:
   const Input &input;
   const Options &options;
   const Start &begin;
+  RunLocks &locks;
   const plan::Job &job;
   Device &device;
   Groups &groups;

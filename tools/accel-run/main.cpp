@@ -108,15 +108,15 @@ int runRank(const Input &input, const Options &options,
   auto device = makeDevice(input.plan.device, environment.localRank, error);
   if (!device)
     return complain(environment.rank, error, exitInvalid);
-  FolderLock lock; // rank 0's
+  RunLocks locks;
   if (environment.worldSize == 1 && options.calibrates()) {
     Groups groups(input.plan);
     return calibrateRank(input, options, *device, groups, sharesCpus);
   }
   if (environment.worldSize == 1) {
-    const Start start = beginRun(input, options, lock);
+    const Start start = beginRun(input, options, locks);
     Groups groups(input.plan);
-    return Trainer(input, options, start, *device, groups).run();
+    return Trainer(input, options, start, locks, *device, groups).run();
   }
   Rendezvous rendezvous(environment, std::chrono::minutes(5));
   Watchdog watchdog(environment, rendezvous);
@@ -125,11 +125,11 @@ int runRank(const Input &input, const Options &options,
   std::string reason;
   bool known = false; // to the other ranks
   try {
-    const Start start = meet(input, options, environment, rendezvous, lock);
+    const Start start = meet(input, options, environment, rendezvous, locks);
     Groups groups(input.plan, environment, rendezvous);
     code = options.calibrates()
                ? calibrateRank(input, options, *device, groups, sharesCpus)
-               : Trainer(input, options, start, *device, groups).run();
+               : Trainer(input, options, start, locks, *device, groups).run();
     groups.barrier();
     watchdog.finish();
     return code;
