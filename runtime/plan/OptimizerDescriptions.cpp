@@ -340,12 +340,7 @@ std::vector<OptimizerDescription> makeOptimizers() {
        "Added to the square of the gradient, and least scale of a parameter",
        Kind::Numbers,
        {1e-30, 1e-3}},
-      // The update is divided by its root mean square over this.
-      {"clip_threshold",
-       "Of the update's root mean square",
-       Kind::Number,
-       {1},
-       1e-30},
+      {"clip_threshold", "Of the update's root mean square", Kind::Number, {1}},
       {"decay_rate",
        "Power of the step by which squares decay",
        Kind::Number,
