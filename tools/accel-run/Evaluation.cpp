@@ -151,10 +151,11 @@ bool Evaluation::isAsked() {
                                 now - agreedAt};
   executor.groups().combine(none, maxima);
   stopped = static_cast<int>(maxima[0]);
-  const double each = std::max(maxima[1] / static_cast<double>(interval), 1e-6);
   constexpr double together = 1; // seconds
+  const double each = std::max(maxima[1], 1e-6) /
+                      static_cast<double>(std::max<int64_t>(interval, 1));
   interval = std::clamp<int64_t>(static_cast<int64_t>(together / each), 1,
-                                 4 * interval);
+                                 std::max<int64_t>(4 * interval, 1));
   untilAgreed = interval;
   agreedAt = now;
   return stopped != 0;
@@ -165,7 +166,8 @@ std::optional<EvalRecord> Evaluation::run(int64_t step) {
   const Mesh &mesh = groups.mesh();
   double loss = 0, weight = 0, right = 0, counted = 0;
   const int64_t together = job.microBatch * mesh.dataSize();
-  untilAgreed = interval = 1;
+  untilAgreed = 1;
+  interval = 0; // nothing is evaluated since
   agreedAt = hostSeconds();
   for (int64_t i = 0; i < batches(); ++i) {
     if (isAsked())

@@ -32,6 +32,9 @@ static void addTo(nlohmann::ordered_json &json, const EvalRecord &eval) {
     json["eval_accuracy"] = *eval.accuracy;
   if (eval.perplexity)
     json["eval_perplexity"] = *eval.perplexity;
+  // Anew in a line that has them already: a run that is killed before its next
+  // checkpoint evaluates again.
+  json.erase("samples");
   for (const SampleRecord &sample : eval.samples) {
     nlohmann::ordered_json text = {{"prompt_ids", sample.prompt},
                                    {"ids", sample.tokens}};
