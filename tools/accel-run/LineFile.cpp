@@ -52,6 +52,8 @@ std::string linesOf(std::string_view text, int64_t doneSteps) {
 } // namespace
 
 bool LineFile::open(int flags) {
+  if (const int stream = standardStreamOf(path); stream >= 0)
+    return (file = fcntl(stream, F_DUPFD_CLOEXEC, 0)) >= 0;
   file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | flags,
                 0666);
   return file >= 0;
@@ -67,7 +69,8 @@ LineFile::LineFile(const std::string &path, std::optional<int64_t> doneSteps,
     : path(path), lock(lock) {
   // A pipe would be waited for forever: its writer is this process.
   std::error_code code;
-  if (!doneSteps || !std::filesystem::is_regular_file(path, code)) {
+  if (!doneSteps || !std::filesystem::is_regular_file(path, code) ||
+      standardStreamOf(path) >= 0) {
     if (!open(doneSteps ? 0 : O_TRUNC))
       fail(path);
     return;
@@ -118,7 +121,8 @@ std::string LineFile::append(const std::string &lines) {
 std::string LineFile::amendLast(
     const std::function<void(nlohmann::ordered_json &)> &change) {
   std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code))
+  if (!std::filesystem::is_regular_file(path, code) ||
+      standardStreamOf(path) >= 0)
     return "";
   if (const std::string wrong = close(); !wrong.empty())
     return wrong;

@@ -23,10 +23,20 @@ static bool isAt(const std::string &path, int fd) {
          named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
+int standardStreamOf(const std::string &path) {
+  for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat open{};
+    if (fstat(stream, &open) == 0 && S_ISREG(open.st_mode) &&
+        isAt(path, stream))
+      return stream;
+  }
+  return -1;
+}
+
 LineLock::LineLock(const std::string &name, const std::string &path,
                    const std::string &fix) {
   struct stat status{};
-  if (path.empty() ||
+  if (path.empty() || standardStreamOf(path) >= 0 ||
       (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)))
     return;
   // The holder may just have put another file in its place. (Some file systems

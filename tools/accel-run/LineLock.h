@@ -11,9 +11,15 @@
 
 namespace accel::run {
 
+/// 1 or 2 where standard output or error goes to the regular file at `path`,
+/// else -1. What a program says stands in it: it is added to through that
+/// descriptor alone, and nothing of it is read back or replaced.
+int standardStreamOf(const std::string &path);
+
 /// One run writes to a log or to predictions at a time: rank 0, or the one that
-/// is alone, holds this from before it trains until it ends. A pipe or a device
-/// has no lock, and on a file system that has none nobody is kept out.
+/// is alone, holds this from before it trains until it ends. A pipe, a device
+/// and standard output have no lock, and on a file system that has none nobody
+/// is kept out.
 class LineLock {
 public:
   LineLock() = default;

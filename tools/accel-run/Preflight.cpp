@@ -264,6 +264,11 @@ static void checkOutputFiles(const Input &input, const Options &options) {
           plan::isSameFile(file, written[other].second))
         throw InputError(shown + ": " + written[other].first +
                          " writes the same file; give each its own");
+    if (standardStreamOf(file) >= 0) {
+      if (name == "--log" || name == predictions)
+        continue; // lines are added to what is said
+      throw InputError(shown + ": has what accel-run says; give another file");
+    }
     // A target is what is fitted into.
     if (const auto at = earlier.find(name);
         at != earlier.end() && !at->second.mayHold(file))
