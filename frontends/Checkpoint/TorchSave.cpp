@@ -92,6 +92,24 @@ private:
     return name.empty() ? word : name + "." + word;
   }
 
+  /// The metadata of _rebuild_tensor_v2: elements that are conjugated, or whose
+  /// sign is turned, when they are read (Tensor.is_conj, Tensor.is_neg).
+  bool isLazy(const std::vector<ValueId> &arguments) const {
+    for (size_t i = 6; i < arguments.size(); ++i) {
+      const PickleValue &metadata = pickle.at(arguments[i]);
+      for (size_t at = 1;
+           metadata.kind == Pickle::Kind::Dict && at < metadata.items.size();
+           at += 2) {
+        const auto key = pickle.text(metadata.items[at - 1]);
+        const PickleValue &value = pickle.at(metadata.items[at]);
+        if ((key == "conj" || key == "neg") &&
+            value.kind == Pickle::Kind::Bool && value.number)
+          return true;
+      }
+    }
+    return false;
+  }
+
   bool takeTensor(const std::vector<ValueId> &arguments,
                   const std::string &name) {
     const std::string what = "tensor '" + printable(name) + "' ";
@@ -99,6 +117,14 @@ private:
         !pickle.is(arguments[0], Pickle::Kind::Persistent) ||
         !pickle.is(arguments[2], Pickle::Kind::Tuple))
       return fail(what + "has no storage or shape");
+    if (isLazy(arguments)) {
+      diagnostics.error("not-supported", path,
+                        what + "is stored with the conjugate or negative bit "
+                               "of torch: its elements are others than the "
+                               "file's",
+                        "save tensor.resolve_conj().resolve_neg()");
+      return false;
+    }
     const PickleValue &storage = pickle.at(pickle.at(arguments[0]).items[0]);
     if (storage.items.size() < 5)
       return fail(what + "has no storage");
