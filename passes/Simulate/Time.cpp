@@ -30,7 +30,7 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
     : plan(plan), target(target), ranksPerNode(ranksPerNode),
       optimizer(plan.job.optimizer) {
   const Mesh mesh{plan.axes};
-  double overhead = 0;
+  std::optional<double> overhead;
   if (!target.measuredOverheads.empty())
     if (const auto key = overheadKey(plan))
       if (const auto at = target.measuredOverheads.find(*key);
@@ -40,11 +40,16 @@ TimeModel::TimeModel(const Plan &plan, const Target &target,
     const FunctionTime time = functionTime(
         function, mesh, ranksPerNode > 0 ? ranksPerNode : target.ranksPerNode,
         target);
-    functions.push_back(time.computeSeconds * (1 + overhead));
+    functions.push_back(time.computeSeconds * (1 + overhead.value_or(0)));
     exchanges.push_back(time.exchangeSeconds);
   }
-  for (const Unit &unit : plan.units)
-    units.push_back(unitTimes(unit));
+  for (const Unit &unit : plan.units) {
+    UnitTimes &times = units.emplace_back(unitTimes(unit));
+    // What is left of a reduction is in the overhead that was measured.
+    if (overhead)
+      times.addSlices = times.addPiece = times.addBefore = times.castForWire =
+          0;
+  }
   for (int stage = 0; stage < plan.numStages(); ++stage)
     gradNorms.push_back(gradNormSeconds(stage));
 }

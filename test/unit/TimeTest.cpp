@@ -6,6 +6,7 @@
 #include "passes/Simulate/Time.h"
 #include "passes/Cost/OpCost.h"
 #include "passes/Simulate/DriveQueue.h"
+#include "runtime/plan/InstructionKey.h"
 #include "test/unit/PlanFixture.h"
 
 #include <chrono>
@@ -214,12 +215,16 @@ TEST(Time, AStartWaitsForWhatWasComputedBefore) {
 
 TEST(Time, ReductionsAreFinishedByTheAwait) {
   Target target = simpleTarget();
+  bool isFitted = false;
   auto computed = [&](const char *algorithm, bool accumulate) {
     Steps steps;
     steps.start(ProgramInstructionKind::ReduceScatter, 1, 0);
     steps.plan.programs[0].instructions[0].algorithm = algorithm;
     steps.plan.programs[0].instructions[0].accumulate = accumulate;
     steps.await(0);
+    target.measuredOverheads.clear();
+    if (isFitted)
+      target.measuredOverheads[*overheadKey(steps.plan)] = 0.25;
     return steps.run(target).computeSeconds /
            (steps.bytes(Role::Gradient) / 1e9);
   };
@@ -228,6 +233,8 @@ TEST(Time, ReductionsAreFinishedByTheAwait) {
   EXPECT_DOUBLE_EQ(computed("direct", true), 1.5) << "piece, sum, sum";
   EXPECT_DOUBLE_EQ(computed("all_to_all", false), 1.5) << "slices, sum";
   EXPECT_DOUBLE_EQ(computed("all_to_all", true), 2.0);
+  isFitted = true;
+  EXPECT_EQ(computed("all_to_all", true), 0) << "in the overhead";
 }
 
 TEST(Time, OptimizerAndNormMoveBytes) {
