@@ -3,6 +3,7 @@
   train.py trainer|loop OUTPUT [memory_budget=...] [on_misfit=...] ...
 """
 import json
+import os
 import sys
 
 import torch
@@ -76,6 +77,11 @@ def by_loop(output, options):
     return seen, callback
 
 
+def say(word, value):
+    """A line in one write: ranks share the pipe."""
+    os.write(1, f"{word} {json.dumps(value)}\n".encode())
+
+
 def main():
     kind, output, *words = sys.argv[1:]
     options = dict(word.split("=", 1) for word in words)
@@ -85,11 +91,10 @@ def main():
     torch.manual_seed(0)
     seen, callback = (by_trainer if kind == "trainer" else by_loop)(
         output, options)
-    print("LOGS " + json.dumps([x for x in seen if any(
-        k.startswith("accel_opt/") for k in x)]), flush=True)
-    print("PLAN " + json.dumps([callback.refused, str(callback.plan),
-                                callback.plan and callback.plan.raw["modelled"]
-                                ["framework"]]), flush=True)
+    say("LOGS", [x for x in seen
+                 if any(k.startswith("accel_opt/") for k in x)])
+    say("PLAN", [callback.refused, str(callback.plan),
+                 callback.plan and callback.plan.raw["modelled"]["framework"]])
 
 
 if __name__ == "__main__":
