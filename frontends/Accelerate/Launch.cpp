@@ -533,7 +533,9 @@ void AccelerateReader::readIgnoredTopLevel() {
   bool wanted = cpu && truthy(cpu.value());
   bool simple =
       type == DistributedType::No || type == DistributedType::MultiCpu;
-  if (type == DistributedType::MultiCpu)
+  if (type == DistributedType::MultiCpu && wanted)
+    written(config.cpu, true, cpu, "true");
+  else if (type == DistributedType::MultiCpu)
     setDefault(config.cpu, true, cpu, "true", "distributed_type is MULTI_CPU",
                Origin::Derived);
   else if (!wanted)

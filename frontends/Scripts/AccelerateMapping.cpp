@@ -11,6 +11,8 @@
 
 namespace accel::scripts {
 
+static constexpr const char *parallelismSection = "parallelism_config";
+
 void AccelerateMapping::start(const yaml::Node &root, const std::string &file) {
   const yaml::Node *copy = nodes.copy(root, file);
   root_ = *copy;
@@ -74,8 +76,54 @@ std::string AccelerateMapping::type() const {
   return node ? node->text : "";
 }
 
+/// Whether launch hands a mesh on (args.use_parallelism_config): a flag that
+/// names the launcher has it look at its own alone, not at the file's section.
+bool AccelerateMapping::readsParallelism(const GivenArguments &flags,
+                                         DiagnosticEngine &engine) {
+  auto isOn = [&](const char *name) {
+    const Given *given = flags.find(name);
+    return given && given->value->boolean;
+  };
+  const bool asked = isOn("use_parallelism_config");
+  if (asked && !isOn("use_fsdp"))
+    report(engine, Severity::Error, "launch-stops",
+           *flags.find("use_parallelism_config"),
+           "accelerate launch stops with a ValueError: "
+           "--use_parallelism_config is given without --use_fsdp",
+           "write parallelism_config into the file, or add --use_fsdp "
+           "--fsdp_version 2");
+  for (const char *launcher : {"multi_gpu", "tpu", "tpu_use_cluster",
+                               "use_deepspeed", "use_fsdp", "use_megatron_lm"})
+    if (isOn(launcher))
+      return asked;
+  const yaml::Node *own = root_.find(parallelismSection);
+  return asked || (own && own->isMapping() && !own->entries.empty());
+}
+
 void AccelerateMapping::addFlags(const GivenArguments &flags,
                                  DiagnosticEngine &engine) {
+  // _validate_launch_command of accelerate/commands/launch.py.
+  const Given *first = nullptr;
+  for (const char *flag :
+       {"cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp"})
+    if (const Given *given = flags.find(flag); given && given->value->boolean) {
+      if (first)
+        return report(engine, Severity::Error, "launch-stops", *given,
+                      "accelerate launch stops with a ValueError: " +
+                          given->written + " is given beside " + first->written,
+                      "keep one of --cpu, --multi_gpu, --tpu, --use_deepspeed "
+                      "and --use_fsdp");
+      first = given;
+    }
+  const Given *several = flags.find("multi_gpu");
+  const Given *count = flags.find("num_processes");
+  if (several && several->value->boolean && count &&
+      count->value->kind == yaml::Kind::Int && count->value->integer < 2)
+    return report(engine, Severity::Error, "launch-stops", *count,
+                  "accelerate launch stops with a ValueError: --multi_gpu is "
+                  "of at least 2 processes",
+                  "leave --multi_gpu out");
+  const bool hasMesh = readsParallelism(flags, engine);
   // The paradigm: one flag instead of distributed_type.
   constexpr std::pair<const char *, const char *> paradigms[] = {
       {"use_deepspeed", "DEEPSPEED"},
@@ -96,6 +144,14 @@ void AccelerateMapping::addFlags(const GivenArguments &flags,
     const KeyInfo *key = findInSections(name, newestAccelerate);
     if (!key)
       continue; // how processes are started, or what they print
+    if (!hasMesh && key->section == std::string_view(parallelismSection)) {
+      report(engine, Severity::Warning, "ignored-key", given,
+             given.written + " has no effect: accelerate launch reads it where "
+                             "the file it takes has parallelism_config, or "
+                             "beside --use_fsdp --use_parallelism_config",
+             "write parallelism_config into the file");
+      continue;
+    }
     const yaml::Node *value = given.value;
     // Text that stands for a truth value or a number.
     if (value->isString() && key->type != ValueType::String)

@@ -50,6 +50,7 @@ public:
   bool empty() const { return root_.entries.empty(); }
 
 private:
+  bool readsParallelism(const GivenArguments &flags, DiagnosticEngine &engine);
   void startOnCpu(const Given &flag, DiagnosticEngine &engine);
   yaml::Node *section(const std::string &name, const yaml::Node *place);
   NodeStore &nodes;

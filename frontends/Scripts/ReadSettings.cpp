@@ -422,7 +422,9 @@ void SettingsReader::readAccelerator() {
 
 void SettingsReader::readDistribution() {
   settings.onCpu = truth("use_cpu");
-  if (settings.onCpu)
+  // Under other launchers it is the Trainer's own, in each rank.
+  if (const std::string type = accelerate.type();
+      settings.onCpu && (type.empty() || type == "NO" || type == "MULTI_CPU"))
     accelerate.set("", "use_cpu",
                    nodes.boolean(given("use_cpu")->file,
                                  given("use_cpu")->value->range, true));

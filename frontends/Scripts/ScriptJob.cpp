@@ -42,8 +42,9 @@ public:
       return std::nullopt;
     Recipe recipe(reader(), inputs.versions, options.accelerate.forPlanning,
                   nodes, engine);
-    if (command && command->program == Program::Trl && isTrl(recipe.reader()) &&
-        isAtLeast(inputs.versions.trl, "1.10")) // whose arguments are known
+    if (command && command->program == Program::Trl &&
+        readerOfTask(command->task) && // whose arguments are known
+        isAtLeast(inputs.versions.trl, "1.10"))
       recipe.stopAtUnknown();
     for (const auto &[path, root] : recipes)
       recipe.addFile(path, *root);
