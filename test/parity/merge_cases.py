@@ -434,30 +434,30 @@ def memory(context):
     os.makedirs(context.path("large"))
     torch.save({f"w{i}": torch.ones(25_000_000) for i in range(4)},
                context.path("large", "pytorch_model.bin"))
+    command = [context.binary("accel-opt"), "checkpoint", "merge",
+               context.path("large"), "-o", context.path("merged")]
     # A child's maximum starts from its parent's: a small one in between.
     peak = int(harness.run(
         [sys.executable, "-S", "-c",
          "import resource, subprocess, sys; "
          "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL); "
          "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)",
-         context.binary("accel-opt"), "checkpoint", "merge",
-         context.path("large"), "-o", context.path("merged")]))
+         *command]))
     check(peak < 80_000, f"{peak} kB for 400 MB")
     shutil.rmtree(context.path("merged"))
     # A signal in between, or a limit of files, leaves nothing.
-    command = [context.binary("accel-opt"), "checkpoint", "merge",
-               context.path("large"), "-o", context.path("merged")]
     for stop in (signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         codes = []
         while -stop not in codes:
-            check(len(codes) < 30, codes)  # it was done before the signal came
+            check(len(codes) < 30, codes)  # each was done before the signal came
             shutil.rmtree(context.path("merged"), ignore_errors=True)
-            running = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            running = subprocess.Popen(  # under nohup a child ignores SIGHUP
+                command, stdout=subprocess.DEVNULL,
+                preexec_fn=lambda stop=stop: signal.signal(stop, signal.SIG_DFL))
             while running.poll() is None and not unfinished(context):
                 time.sleep(1e-3)
             running.send_signal(stop)
             codes.append(running.wait(60))
-            # It may have been done before the signal came.
             check((codes[-1], unfinished(context)) in
                   ((-stop, []), (0, ["merged"])), codes)
     shutil.rmtree(context.path("merged"), ignore_errors=True)
