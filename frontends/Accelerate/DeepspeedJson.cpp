@@ -199,6 +199,16 @@ private:
 
 } // namespace
 
+const yaml::Node *accel::jsonAt(const yaml::Node &root, std::string_view path) {
+  const yaml::Node *node = &root;
+  while (node && !path.empty()) {
+    const size_t dot = std::min(path.find('.'), path.size());
+    node = node->isMapping() ? node->find(path.substr(0, dot)) : nullptr;
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return node;
+}
+
 std::string accel::jsonText(const yaml::Node &value) {
   if (value.isNull())
     return "null";

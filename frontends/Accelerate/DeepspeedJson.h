@@ -69,6 +69,8 @@ bool isEarlierRelease(std::string_view a, std::string_view b);
 
 void resolveAuto(DeepspeedSettings &settings, int64_t hiddenSize);
 
+/// The value at a dotted path below `root`, or null.
+const yaml::Node *jsonAt(const yaml::Node &root, std::string_view path);
 /// A scalar as JSON writes it: null, true, or its text.
 std::string jsonText(const yaml::Node &value);
 /// It is one of `values`, which commas divide.

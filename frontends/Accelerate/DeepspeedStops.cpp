@@ -46,13 +46,7 @@ private:
   DiagnosticEngine &engine;
 
   const yaml::Node *at(std::string_view path) const {
-    const yaml::Node *node = &root;
-    while (node && !path.empty()) {
-      const size_t dot = std::min(path.find('.'), path.size());
-      node = node->isMapping() ? node->find(path.substr(0, dot)) : nullptr;
-      path.remove_prefix(std::min(dot + 1, path.size()));
-    }
-    return node;
+    return jsonAt(root, path);
   }
   bool isTrue(std::string_view path) const {
     const yaml::Node *node = at(path);

@@ -63,15 +63,7 @@ public:
       : root(root), file(std::move(file)), prefix(std::move(prefix)) {}
 
   const yaml::Node *find(std::string_view path) const {
-    const yaml::Node *node = &root;
-    while (!path.empty()) {
-      size_t dot = std::min(path.find('.'), path.size());
-      node = node->isMapping() ? node->find(path.substr(0, dot)) : nullptr;
-      if (!node)
-        return nullptr;
-      path.remove_prefix(std::min(dot + 1, path.size()));
-    }
-    return node;
+    return jsonAt(root, path);
   }
 
   /// `byDefault` is DeepSpeed's own.

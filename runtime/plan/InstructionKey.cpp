@@ -99,6 +99,11 @@ std::string instructionKey(const Function &function,
   return key;
 }
 
+std::string ranksText(const Plan &plan) {
+  return std::to_string(plan.ranks()) +
+         (plan.ranks() == 1 ? " rank" : " ranks");
+}
+
 std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
                           int64_t bytes) {
   return std::string(toString(kind)) + " " + std::to_string(ranks) + " ranks " +
@@ -130,8 +135,7 @@ std::optional<std::string> overheadKey(const Plan &plan) {
   std::string key;
   for (const std::string &kind : kinds)
     key += kind + " ";
-  return key + std::to_string(plan.ranks()) +
-         (plan.ranks() == 1 ? " rank" : " ranks");
+  return key + ranksText(plan);
 }
 
 int64_t sentBytes(const Program &program) {

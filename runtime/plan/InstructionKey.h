@@ -28,6 +28,9 @@ std::string typeText(const Function &function, int slot);
 std::string instructionKey(const Function &function,
                            const Instruction &instruction);
 
+/// "1 rank", "2 ranks": of all of a plan.
+std::string ranksText(const Plan &plan);
+
 /// "all_gather 2 ranks 12582912 bytes": of a collective of one node, with the
 /// bytes of the whole buffer.
 std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/MovedBytes.h"
 
+#include "runtime/plan/InstructionKey.h"
 #include "runtime/plan/UpdateLayout.h"
 
 #include <set>
@@ -21,8 +22,7 @@ static std::string keyOf(const Plan &plan, const std::string &what,
   std::string key = what;
   for (const std::string &dtype : dtypes)
     key += " " + dtype;
-  return key + " " + std::to_string(plan.ranks()) +
-         (plan.ranks() == 1 ? " rank" : " ranks");
+  return key + " " + ranksText(plan);
 }
 
 std::optional<MovedBytes>
