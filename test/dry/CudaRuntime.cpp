@@ -409,9 +409,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 /// Everything is done as soon as it is asked for, and the thread that asks then
-/// knows. NCCL's watchdog asks too, and what it knows orders no work.
+/// knows; or, with DRY_BUSY, is not until the host waits for it. NCCL's
+/// watchdog asks too, and what it knows orders no work.
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  static const bool busy = std::getenv("DRY_BUSY");
   Lock lock(gpu().mutex);
+  if (threadQueues && busy && !gpu().hasPassed(event))
+    return cudaErrorNotReady;
   if (threadQueues)
     gpu().synchronizeEvent(event);
   return cudaSuccess;

@@ -136,6 +136,10 @@ void DryGpu::synchronizeEvent(cudaEvent_t event) {
   settle();
 }
 
+bool DryGpu::hasPassed(cudaEvent_t event) const {
+  return order.hasPassed(idOf(event));
+}
+
 void DryGpu::forget(cudaEvent_t event) {
   order.forgetEvent(idOf(event));
   queuedBefore.erase(idOf(event));

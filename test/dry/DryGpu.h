@@ -20,6 +20,8 @@
 //   DRY_ALLOCATIONS=FILE  what torch's allocator gives out and takes back, a
 //                     line for each
 //   DRY_TRACE=N       the report has all that optimizer step N queued
+//   DRY_BUSY=1        the devices are behind: an event has not happened before
+//                     the host waits for it, however often it asks
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_TEST_DRY_DRYGPU_H
@@ -69,6 +71,8 @@ public:
   void forget(cudaEvent_t event);
   void synchronize(cudaStream_t stream);
   void synchronizeEvent(cudaEvent_t event);
+  /// The host has waited for what the event stands for.
+  bool hasPassed(cudaEvent_t event) const;
   void synchronizeDevice();
   /// What the process has queued between two events, on whatever streams: the
   /// milliseconds of a clock that is not the host's.

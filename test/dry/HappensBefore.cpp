@@ -22,6 +22,13 @@ void Clock::join(const Clock &other) {
     times[i] = std::max(times[i], other.times[i]);
 }
 
+bool Clock::includes(const Clock &other) const {
+  for (size_t i = 0; i < other.times.size(); ++i)
+    if (of(static_cast<Actor>(i)) < other.times[i])
+      return false;
+  return true;
+}
+
 HappensBefore::HappensBefore() { addStream("the host"); }
 
 Actor HappensBefore::addStream(std::string name) {
@@ -56,6 +63,11 @@ void HappensBefore::synchronize(Actor stream) {
 
 bool HappensBefore::synchronizeEvent(uint64_t event) {
   return wait(host, event);
+}
+
+bool HappensBefore::hasPassed(uint64_t event) const {
+  const auto at = events.find(event);
+  return at == events.end() || clocks[host].includes(at->second);
 }
 
 void HappensBefore::synchronizeAll() {

@@ -36,6 +36,8 @@ public:
   void tick(Actor actor);
   /// Takes the later time of each actor.
   void join(const Clock &other);
+  /// It is nowhere before `other`.
+  bool includes(const Clock &other) const;
 
 private:
   std::vector<uint64_t> times;
@@ -70,6 +72,8 @@ public:
   bool synchronizeEvent(uint64_t event);
   void synchronizeAll();
   void forgetEvent(uint64_t event) { events.erase(event); }
+  /// Whether the host has waited for what the event stands for.
+  bool hasPassed(uint64_t event) const;
   /// Whether the host has waited for the moment.
   bool isDone(const Moment &moment) const {
     return moment.before(clocks[host]);

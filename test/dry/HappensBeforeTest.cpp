@@ -115,7 +115,9 @@ TEST_F(Order, TheHostOrdersWhatItQueuesLater) {
   Moment last = order.enqueue(b);
   EXPECT_FALSE(order.isDone(last));
   order.record(3, b);
+  EXPECT_FALSE(order.hasPassed(3));
   order.synchronizeEvent(3);
+  EXPECT_TRUE(order.hasPassed(3));
   EXPECT_TRUE(order.isDone(last));
 }
 
