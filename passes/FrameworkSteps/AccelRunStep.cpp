@@ -28,24 +28,27 @@ public:
   // What StepIssuer calls
   //===--------------------------------------------------------------------===//
 
-  void startGather(int u, int call) {
-    engine.alloc(Holding::Gathered, flats[u].gathered);
-    startRegather(u, call);
+  void startGather(int u, int) {
+    engine.alloc(Holding::Gathered, flats[u].gathered, gatherPool());
+    gather(u, model.device == "cpu"
+                  ? engine.clock(Lane::Compute)
+                  : std::max(engine.event(freed), flats[u].updated));
   }
-  void startRegather(int u, int) {
+  void startRegather(int u, int) { gather(u, engine.clock(Lane::Compute)); }
+  void gather(int u, Picoseconds after) {
     const UnitTimes &t = layout.times[u];
     const Picoseconds filled =
         candidate.offloadParameters
             ? engine.run(Lane::HostIn, hostTime(u, candidate.dtypes.compute),
-                         engine.clock(Lane::Compute))
-            : engine.run(Lane::CopyIn, t.copyIn / 2,
-                         engine.clock(Lane::Compute));
+                         after)
+            : engine.run(Lane::CopyIn, t.copyIn / 2, after);
     engine.push(engine.transfer(Lane::Gather, Wire::Shard, t.gather, filled,
                                 static_cast<double>(flats[u].gathered)));
   }
   void awaitGather(int, int) { engine.wait(engine.pop(), Cause::Gather); }
   void freeGathered(int u, int) {
-    engine.free(Holding::Gathered, flats[u].gathered);
+    engine.free(Holding::Gathered, flats[u].gathered, gatherPool());
+    engine.event(freed) = engine.clock(Lane::Compute);
   }
   void allocateGradient(int u, int) {
     engine.alloc(Holding::Gradients,
@@ -110,6 +113,7 @@ public:
     }
     engine.alloc(Holding::Buffers, flats[u].workspace);
     engine.compute(flats[u].update);
+    flats[u].updated = engine.clock(Lane::Compute);
     engine.free(Holding::Buffers, flats[u].workspace);
     engine.free(Holding::Gradients, flats[u].shardGradient);
   }
@@ -160,6 +164,7 @@ protected:
     allReduced,
     offloaded,
     onHost,
+    freed,       // gathered parameters, of which nothing is read from then on
     copied,      // what the last call saved
     fetchedNext, // what the next backward reads
     fetchedLater
@@ -174,6 +179,7 @@ protected:
     Picoseconds allReduce = 0, castForWire = 0; // where a hook casts
     int64_t workspace = 0;                      // of the update
     int64_t record = 0;                         // of its states on the drive
+    Picoseconds updated = 0;                    // when it was last
     plan::UpdateShape trained;
   };
 
@@ -268,6 +274,29 @@ protected:
       engine.alloc(Holding::Buffers, gemmWorkspace(layout.target.capability));
     countBuffers();
     listUses();
+    if (model.device != "cpu")
+      beginBehindUpdates();
+  }
+  /// The step before has updated units in the order in which they are gathered:
+  /// the first gather begins beside the updates of the others (TimeModel's
+  /// StepEnd). Where units are updated beside the backward the first one is the
+  /// last, and a host that updates comes to the gathers when it is done.
+  void beginBehindUpdates() {
+    if (updatesInline() || candidate.offloadOptimizer ||
+        candidate.stages() > 1 || uses->gathers.empty())
+      return;
+    Picoseconds all = 0;
+    for (int u : uses->asRead)
+      if (flats[u].trainable)
+        flats[u].updated = all += flats[u].update;
+    const Picoseconds first = flats[uses->gathers.front().unit].updated;
+    for (Flat &flat : flats)
+      flat.updated = std::max<Picoseconds>(0, flat.updated - first);
+    engine.beginLater(all - first);
+  }
+  /// Gathers have memory of their own on a device with streams (memoryOf).
+  Pool gatherPool() const {
+    return model.device == "cpu" ? Pool::Compute : Pool::Gather;
   }
   /// As plan::shardOnDisk.
   bool shardOnDrive(const Flat &flat) const {
@@ -517,29 +546,15 @@ protected:
     std::vector<DriveQueue::Record> times;
     for (size_t u = flats.size(); u-- > 0;)
       if (const int64_t bytes = flats[u].record) {
-        records.push_back({u, engine.trace ? nameOf(u) : std::string()});
+        records.push_back({u, engine.trace
+                                  ? layout.moduleOf(static_cast<int>(u))
+                                  : std::string()});
         times.push_back({driveTime(bytes, of.readBytesPerSecond),
                          driveTime(bytes, of.writeBytesPerSecond)});
       }
     drive.emplace(std::move(times), *candidate.disk,
                   std::min(candidate.disk->buffers,
                            static_cast<int64_t>(records.size())));
-  }
-  /// The module that has all parameters of a unit.
-  std::string nameOf(size_t u) const {
-    std::string name;
-    bool first = true;
-    for (size_t p = 0; p < model.parameters.size(); ++p) {
-      if (candidate.unitOf[p] != static_cast<int>(u))
-        continue;
-      const std::string &fqn = model.parameters[p].fqn;
-      if (first)
-        name = fqn.substr(0, fqn.rfind('.'));
-      first = false;
-      while (!name.empty() && fqn.compare(0, name.size() + 1, name + ".") != 0)
-        name.resize(name.find('.') == std::string::npos ? 0 : name.rfind('.'));
-    }
-    return name.empty() ? "the root" : name;
   }
   static double driveTime(int64_t bytes, double rate) {
     return static_cast<double>(

@@ -38,7 +38,7 @@ void Engine::reset(bool fold) {
   now.wire.fill(0);
   now.events.fill(0);
   now.queue.clear();
-  now.computed = 0;
+  now.computed = began = 0;
   now.exposed.fill(0);
   now.place = {};
   window = Window();

@@ -88,7 +88,8 @@ struct EngineTrace {
     int64_t bytes = 0;          // of a collective
     std::optional<Cause> waits; // nothing is computed
     Place place;
-    std::string what; // beside the place
+    std::string what;    // beside the place
+    bool before = false; // of the step before
   };
   struct Change {
     Picoseconds at = 0; // of the compute stream
@@ -166,6 +167,14 @@ public:
   // Time
   //===--------------------------------------------------------------------===//
 
+  /// The step begins `after` the first of what other streams do for it, beside
+  /// the end of the step before.
+  void beginLater(Picoseconds after) {
+    if (trace && after > 0)
+      trace->slices.push_back({Lane::Compute, 0, after, false, 0, std::nullopt,
+                               now.place, "updates of the step before", true});
+    began = now.lane[0] = after;
+  }
   Picoseconds clock(Lane lane) const {
     return now.lane[static_cast<int>(lane)];
   }
@@ -311,9 +320,9 @@ public:
   Picoseconds exposed(Cause cause) const {
     return now.exposed[static_cast<int>(cause)];
   }
-  /// When everything is done.
-  Picoseconds end() const {
-    return *std::max_element(now.lane.begin(), now.lane.end());
+  /// From the step's begin until everything is done.
+  Picoseconds duration() const {
+    return *std::max_element(now.lane.begin(), now.lane.end()) - began;
   }
 
   /// Writes down each tensor; null: nobody does.
@@ -379,6 +388,7 @@ private:
   static void merge(Window &into, const Window &from);
 
   bool folding = true;
+  Picoseconds began = 0;
   State now;
   Window window;
 };

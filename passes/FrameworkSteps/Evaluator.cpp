@@ -146,9 +146,9 @@ StepPrediction StepEvaluator::evaluate(const Candidate &candidate,
   if (candidate.lossOutside && peak.place.call >= 0)
     result.reservedBytes += layout.kind(peak.place.call).lossFragmentBytes;
   result.deviceBytes = result.reservedBytes + layout.target.contextBytes;
-  result.stepSeconds = seconds(engine.end());
+  result.stepSeconds = seconds(engine.duration());
   result.computeSeconds = seconds(engine.computed());
-  result.exposedSeconds = seconds(engine.end() - engine.computed());
+  result.exposedSeconds = seconds(engine.duration() - engine.computed());
   result.recomputeSeconds = seconds(run->recomputeTime());
   result.optimizerSeconds = seconds(run->optimizerTime());
   if (result.stepSeconds > 0)
@@ -196,7 +196,8 @@ StepTrace traceStep(const StepModel &model, const Target &target,
                : slice.what.empty() ? where
                                     : slice.what;
     out.where = where;
-    out.kind = slice.waits        ? TraceSlice::Kind::Wait
+    out.kind = slice.before       ? TraceSlice::Kind::Before
+               : slice.waits      ? TraceSlice::Kind::Wait
                : slice.collective ? TraceSlice::Kind::Collective
                : lane == 0        ? TraceSlice::Kind::Compute
                                   : TraceSlice::Kind::Copy;

@@ -453,4 +453,20 @@ bool StepLayout::alike(const Block &a, const Block &b) const {
   return true;
 }
 
+std::string StepLayout::moduleOf(int unit) const {
+  std::string name;
+  bool first = true;
+  for (size_t p = 0; p < model.parameters.size(); ++p) {
+    if (candidate->unitOf[p] != unit)
+      continue;
+    const std::string &fqn = model.parameters[p].fqn;
+    if (first)
+      name = fqn.substr(0, fqn.rfind('.'));
+    first = false;
+    while (!name.empty() && fqn.compare(0, name.size() + 1, name + ".") != 0)
+      name.resize(name.find('.') == std::string::npos ? 0 : name.rfind('.'));
+  }
+  return name.empty() ? "the root" : name;
+}
+
 } // namespace accel

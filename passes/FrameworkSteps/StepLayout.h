@@ -192,6 +192,9 @@ public:
     return freshGradientOfKind[kindOf[parameter]];
   }
 
+  /// The module that has all parameters of a unit.
+  std::string moduleOf(int unit) const;
+
   int64_t round(int64_t bytes) const {
     return (bytes + rounding - 1) / rounding * rounding;
   }

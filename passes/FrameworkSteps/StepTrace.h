@@ -16,7 +16,8 @@
 namespace accel {
 
 struct TraceSlice {
-  enum class Kind { Compute, Copy, Collective, Wait };
+  /// Before: what the step before still computes.
+  enum class Kind { Before, Compute, Copy, Collective, Wait };
   Kind kind = Kind::Compute;
   std::string stream;        // "compute", "gather", ...
   std::string name, where;   // "all-gather in ...", "backward of model..."

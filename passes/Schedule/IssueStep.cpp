@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Schedule/IssueStep.h"
 
+#include <numeric>
+
 namespace accel::schedule {
 
 void StepUses::finish() {
@@ -43,6 +45,14 @@ void StepUses::finish() {
       units[u].lastGradient = c;
     }
   }
+  asRead.resize(units.size());
+  std::iota(asRead.begin(), asRead.end(), 0);
+  lastToFirst.assign(asRead.rbegin(), asRead.rend());
+  auto firstRead = [&](int u) {
+    return units[u].firstForward < 0 ? numCalls() : units[u].firstForward;
+  };
+  std::stable_sort(asRead.begin(), asRead.end(),
+                   [&](int a, int b) { return firstRead(a) < firstRead(b); });
 }
 
 } // namespace accel::schedule

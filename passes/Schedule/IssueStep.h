@@ -111,6 +111,11 @@ public:
   /// Position in `gathers` of the first that another backward than the first
   /// one, which is the loss's, needs.
   int afterFirstBackward = 0;
+  /// Units in the order in which a forward reads them, then the others. Behind
+  /// all backwards they are updated in this order, so that the next step's
+  /// first gathers begin beside the updates of what it reads later.
+  std::vector<int> asRead;
+  std::vector<int> lastToFirst;
 
 private:
   struct Call {
@@ -248,9 +253,11 @@ public:
       return;
     if (options.clip)
       to.norm();
-    for (size_t u = uses.units.size(); u-- > 0;)
-      if (trains(static_cast<int>(u)))
-        updateUnit(static_cast<int>(u), -1);
+    // The host gives the device nothing while it updates, and goes on in the
+    // order in which gradients come.
+    for (int u : options.hostUpdates ? uses.lastToFirst : uses.asRead)
+      if (trains(u))
+        updateUnit(u, -1);
     flushAll();
   }
 

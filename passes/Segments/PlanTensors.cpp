@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Follows runtime/execute: UnitStorage and Executor for what a rank holds,
-// ProgramRunner and FunctionRunner for when tensors come and go. All of them
-// are of the compute stream; events make the others wait.
+// ProgramRunner and FunctionRunner for when tensors come and go. All but what
+// is gathered are of the compute stream; events make the others wait.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Segments/Segments.h"
@@ -67,12 +67,13 @@ private:
   using Storage = int;
   using Frame = std::vector<Storage>; // by value
 
-  Storage make(int64_t bytes) {
+  Storage make(int64_t bytes, plan::Stream stream = plan::Stream::Compute) {
     if (bytes <= 0)
       return -1;
     const Storage made = problem.tensors++;
     holders.push_back(1);
-    problem.events.push_back({replay::Action::Allocate, 0, made, bytes});
+    problem.events.push_back(
+        {replay::Action::Allocate, static_cast<int>(stream), made, bytes});
     return made;
   }
   Storage hold(Storage storage) {
@@ -182,9 +183,11 @@ private:
                const ProgramInstruction &instruction, Frame &frame) {
     switch (instruction.kind) {
     case ProgramInstructionKind::Alloc:
-      assign(bufferOf(instruction),
-             make(plan::roleBytes(plan, plan.units[instruction.unit],
-                                  instruction.role)));
+      assign(
+          bufferOf(instruction),
+          make(plan::roleBytes(plan, plan.units[instruction.unit],
+                               instruction.role),
+               plan::memoryOf(plan.units[instruction.unit], instruction.role)));
       return;
     case ProgramInstructionKind::Free:
       if (instruction.unit >= 0)

@@ -194,7 +194,8 @@ double TimeModel::gradNormSeconds(int stage) const {
   return seconds;
 }
 
-ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
+ProgramTime TimeModel::simulate(const Program &program, bool withEvents,
+                                const StepEnd *before) const {
   struct Flight {
     double end = 0;
     double finish = 0; // what the await itself computes
@@ -210,6 +211,15 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
   std::vector<double> onHost(plan.units.size()); // a unit's gradients are there
   double &compute = clock[static_cast<int>(Stream::Compute)];
   double wire = 0;
+  double freed = 0;                               // as in StepEnd
+  std::vector<double> updated(plan.units.size()); // the same
+  if (before) {
+    clock[static_cast<int>(Stream::Gather)] = -before->gathers;
+    wire = -before->wire;
+    freed = -before->freed;
+    for (size_t u = 0; u < updated.size(); ++u)
+      updated[u] = -before->updated[u];
+  }
   auto work = [&](double seconds) {
     compute += seconds;
     result.computeSeconds += seconds;
@@ -235,8 +245,11 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
     double &own = clock[static_cast<int>(instruction.stream)];
     TimelineEvent event{static_cast<int>(i), instruction.stream, own, own, 0};
     switch (instruction.kind) {
-    case ProgramInstructionKind::Alloc:
     case ProgramInstructionKind::Free:
+      if (instruction.unit >= 0 && instruction.role == Role::Gathered)
+        freed = compute;
+      break;
+    case ProgramInstructionKind::Alloc:
       break;
     case ProgramInstructionKind::Call:
       besideBackward |= update >= 0;
@@ -273,6 +286,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         event.waited = std::max(0.0, in - compute);
         compute += event.waited;
         event.exposed = event.waited;
+        updated[instruction.unit] = compute;
         break;
       }
       updates(compute);
@@ -282,6 +296,7 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
       // Sums that the update itself waits for.
       compute += units[instruction.unit].updateWire;
       event.exposed = units[instruction.unit].updateWire;
+      updated[instruction.unit] = compute;
       break;
     case ProgramInstructionKind::GradNorm:
       if (plan.offload.states) {
@@ -341,8 +356,13 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
         work(before);
         before = 0;
       }
-      // A start waits for what was computed before it, and for its turn.
-      event.begin = std::max(own, compute);
+      // A start waits for what was computed before it, and for its turn; what
+      // every rank keeps may have been read until now.
+      const bool gathers =
+          instruction.kind == ProgramInstructionKind::AllGather &&
+          gathersOnStream() && !plan.units[instruction.unit].whole;
+      event.begin = std::max(
+          own, gathers ? std::max(freed, updated[instruction.unit]) : compute);
       const double ready = event.begin + before;
       flight.end = ready;
       if (transfer > 0) {
@@ -381,7 +401,53 @@ ProgramTime TimeModel::simulate(const Program &program, bool withEvents) const {
   if (update >= 0)
     result.updateSeconds = besideBackward ? updating : result.seconds - update;
   result.exposedSeconds += result.seconds - compute;
+  // What was before the program is of no importance behind it.
+  auto since = [&](double at) { return result.seconds - std::max(0.0, at); };
+  result.end.gathers = since(clock[static_cast<int>(Stream::Gather)]);
+  result.end.wire = since(wire);
+  result.end.freed = since(freed);
+  for (double at : updated)
+    result.end.updated.push_back(since(at));
   return result;
+}
+
+/// Equal but for rounding.
+static bool isNear(const StepEnd &a, const StepEnd &b) {
+  auto near = [](double x, double y) { return std::abs(x - y) < 1e-12; };
+  return near(a.gathers, b.gathers) && near(a.wire, b.wire) &&
+         near(a.freed, b.freed) &&
+         std::equal(a.updated.begin(), a.updated.end(), b.updated.begin(),
+                    b.updated.end(), near);
+}
+
+std::vector<StepPart> TimeModel::simulateStep(int stage,
+                                              bool withEvents) const {
+  std::vector<StepPart> parts;
+  const auto step = plan.stepsOf(stage);
+  if (!plan.stages.empty() || !gathersOnStream()) {
+    for (const auto &[index, repeat] : step)
+      parts.push_back({index, static_cast<double>(repeat),
+                       simulate(plan.programs[index], withEvents)});
+    return parts;
+  }
+  // Twice, since the first step follows nothing.
+  std::optional<StepEnd> end;
+  for (const bool counts : {false, true}) {
+    // A host that updates comes to the next step's gathers when it is done.
+    if (plan.offload.states)
+      end.reset();
+    for (const auto &[index, repeat] : step)
+      for (int64_t i = 0, times = 1; i < repeat; i += times) {
+        ProgramTime time = simulate(plan.programs[index], counts && withEvents,
+                                    end ? &*end : nullptr);
+        // What follows a program that left the same takes the same.
+        times = end && isNear(*end, time.end) ? repeat - i : 1;
+        end = time.end;
+        if (counts)
+          parts.push_back({index, static_cast<double>(times), std::move(time)});
+      }
+  }
+  return parts;
 }
 
 /// As accel-run finishes a reduce-scatter: an all-to-all's slices are summed;
@@ -414,9 +480,8 @@ void predictPipelineTime(Plan &plan, const TimeModel &model) {
   for (int stage = 0; stage < plan.numStages(); ++stage) {
     double &busy = plan.stages[stage].busySeconds;
     busy = 0;
-    for (const auto &[index, repeat] : plan.stepsOf(stage))
-      busy += model.simulate(plan.programs[index]).computeSeconds *
-              static_cast<double>(repeat);
+    for (const StepPart &part : model.simulateStep(stage))
+      busy += part.time.computeSeconds * part.repeat;
     predicted.computeSeconds = std::max(predicted.computeSeconds, busy);
   }
   if (const auto step = simulatePipeline(plan, model))
@@ -435,14 +500,13 @@ void predictTime(Plan &plan, const Target &target, int64_t ranksPerNode) {
   if (!plan.stages.empty()) {
     predictPipelineTime(plan, model);
     microBatches = static_cast<double>(plan.job.accumulation);
-  }
-  for (const auto &[index, repeat] : plan.step) {
-    const ProgramTime time = model.simulate(plan.programs[index]);
-    const double times = static_cast<double>(repeat);
-    predicted.stepSeconds += times * time.seconds;
-    predicted.computeSeconds += times * time.computeSeconds;
-    predicted.exposedCommSeconds += times * time.exposedSeconds;
-    microBatches += times;
+  } else {
+    for (const auto &[index, times, time] : model.simulateStep()) {
+      predicted.stepSeconds += times * time.seconds;
+      predicted.computeSeconds += times * time.computeSeconds;
+      predicted.exposedCommSeconds += times * time.exposedSeconds;
+      microBatches += times;
+    }
   }
   predicted.hasTime = predicted.stepSeconds > 0;
   if (predicted.hasTime)

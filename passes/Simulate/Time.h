@@ -6,8 +6,9 @@
 //
 // Discrete-event simulation of a plan's programs over its streams and one wire,
 // on a target, as accel-run executes them: a collective starts after what was
-// computed before it, and waits for the wire. Operators and collectives cost
-// what passes/Cost says.
+// computed before it, and waits for the wire; a gather on a GPU waits for its
+// unit's update and for what read the parameters that were freed before.
+// Operators and collectives cost what passes/Cost says.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_PASSES_SIMULATE_TIME_H
@@ -17,6 +18,9 @@
 #include "passes/Targets/Target.h"
 #include "runtime/plan/MovedBytes.h"
 #include "runtime/plan/Optimizers.h"
+
+#include <optional>
+#include <vector>
 
 namespace accel {
 
@@ -29,7 +33,17 @@ struct TimelineEvent {
   double exposed = 0;        // the computation waits so long for what it does
 };
 
-/// One program from an idle machine to the end of its last instruction.
+/// What a program leaves to the gathers of the next one, in seconds before its
+/// own end: since when their stream and the wire are free, nothing reads
+/// gathered parameters that were freed, and a unit's update is done. They wait
+/// for no other computation (Executor::enterGather).
+struct StepEnd {
+  double gathers = 0, wire = 0, freed = 0;
+  std::vector<double> updated; // by unit
+};
+
+/// One program from its begin, when the device has done what was queued before,
+/// to the end of its last instruction. Gathers may begin before (StepEnd).
 struct ProgramTime {
   double seconds = 0;
   double computeSeconds = 0;  // the compute stream works
@@ -42,6 +56,14 @@ struct ProgramTime {
   /// what they take themselves.
   double updateSeconds = 0;
   std::vector<TimelineEvent> events; // by instruction, on request
+  StepEnd end;
+};
+
+/// A program of the optimizer step, which runs it `repeat` times alike.
+struct StepPart {
+  int program = -1; // Plan::programs
+  double repeat = 1;
+  ProgramTime time;
 };
 
 /// Seconds of one collective of `bytes` (the whole buffer, of all ranks) over
@@ -60,8 +82,13 @@ class TimeModel {
 public:
   TimeModel(const plan::Plan &plan, const Target &target,
             int64_t ranksPerNode = 0);
-  ProgramTime simulate(const plan::Program &program,
-                       bool withEvents = false) const;
+  /// `before` is the end of the program that ran before; null: nothing did.
+  ProgramTime simulate(const plan::Program &program, bool withEvents = false,
+                       const StepEnd *before = nullptr) const;
+  /// The programs of one optimizer step of many, of a rank of `stage`, each
+  /// after the one before. Of a pipeline each is alone.
+  std::vector<StepPart> simulateStep(int stage = 0,
+                                     bool withEvents = false) const;
   double functionSeconds(int function) const { return functions[function]; }
   /// What ranks exchange within it and its operators wait for, in seconds
   /// beside those.
@@ -88,6 +115,9 @@ private:
   measuredSeconds(const std::optional<plan::MovedBytes> &moved) const;
   double wireSeconds(plan::ProgramInstructionKind kind,
                      const std::vector<std::string> &axes, double bytes) const;
+  /// Gathers wait for what they need alone. On CPUs the thread that computes
+  /// starts them, and copies.
+  bool gathersOnStream() const { return target.kind != TargetKind::Cpu; }
   double gradNormSeconds(int stage) const;
   double finishSeconds(const plan::ProgramInstruction &instruction) const;
 

@@ -10,6 +10,7 @@
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
@@ -96,7 +97,9 @@ public:
   c10::Device device() const override {
     return c10::Device(c10::DeviceType::CUDA, index);
   }
-  c10::DataPtr allocate(size_t bytes) override {
+  /// The allocator keeps a pool for each stream.
+  c10::DataPtr allocate(size_t bytes, plan::Stream role) override {
+    const c10::StreamGuard pool(streamOf(role).unwrap());
     return caching::get()->allocate(bytes);
   }
   c10::DataPtr allocateHost(size_t bytes) override {
@@ -130,6 +133,22 @@ public:
       events[timepoint].block(stream.unwrap());
     c10::cuda::setCurrentCUDAStream(stream);
     disturb();
+  }
+  void updated(int unit) override {
+    while (static_cast<size_t>(unit) >= updates.size())
+      updates.emplace_back(c10::DeviceType::CUDA);
+    updates[unit].record(compute.unwrap());
+  }
+  void enterAfterUpdate(plan::Stream role, int unit) override {
+    c10::cuda::CUDAStream stream = streamOf(role);
+    updates[unit].block(stream.unwrap());
+    c10::cuda::setCurrentCUDAStream(stream);
+    disturb();
+  }
+  void releases(plan::Stream role) override {
+    c10::cuda::CUDAStream stream = streamOf(role);
+    ready.record(compute.unwrap());
+    ready.block(stream.unwrap());
   }
   void leave(int timepoint) override {
     while (static_cast<size_t>(timepoint) >= events.size())
@@ -219,6 +238,7 @@ private:
   int64_t pinned = 0;
   c10::Event ready{c10::DeviceType::CUDA};
   std::deque<c10::Event> events;    // by timepoint, reused every step
+  std::deque<c10::Event> updates;   // by unit, reused every step
   std::deque<c10::Event> exchanged; // by number, reused by every function
   std::deque<c10::Event> marks;     // with times
   double marksSince = 0;            // the host's clock at the first

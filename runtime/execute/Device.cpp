@@ -16,11 +16,13 @@ struct CpuDevice final : Device {
   c10::Device device() const override {
     return c10::Device(c10::DeviceType::CPU);
   }
-  c10::DataPtr allocate(size_t bytes) override {
+  c10::DataPtr allocate(size_t bytes, plan::Stream) override {
     return c10::GetCPUAllocator()->allocate(bytes);
   }
   /// Of no use: the device is the host.
-  c10::DataPtr allocateHost(size_t bytes) override { return allocate(bytes); }
+  c10::DataPtr allocateHost(size_t bytes) override {
+    return Device::allocate(bytes);
+  }
   int64_t hostBytes() const override { return 0; }
   MemoryCount memory() const override { return Allocator::get().count(); }
   int64_t ownBytes() const override {

@@ -31,8 +31,12 @@ public:
   virtual ~Device() = default;
 
   virtual c10::Device device() const = 0;
-  /// Counted memory, aligned to 64 bytes or more.
-  virtual c10::DataPtr allocate(size_t bytes) = 0;
+  /// Counted memory, aligned to 64 bytes or more. What was of a stream is used
+  /// again by the same stream alone.
+  virtual c10::DataPtr allocate(size_t bytes, plan::Stream stream) = 0;
+  c10::DataPtr allocate(size_t bytes) {
+    return allocate(bytes, plan::Stream::Compute);
+  }
   /// Pinned memory of the host, not counted as the device's.
   virtual c10::DataPtr allocateHost(size_t bytes) = 0;
   /// What was asked of it.
@@ -52,6 +56,13 @@ public:
   virtual void enter(plan::Stream) {}
   /// The same, but it waits for `timepoint` alone; -1: for nothing.
   virtual void enter(plan::Stream, int /*timepoint*/) {}
+  /// Notes that compute has queued the update of `unit`.
+  virtual void updated(int /*unit*/) {}
+  /// As `enter`, but it waits for that update alone.
+  virtual void enterAfterUpdate(plan::Stream, int /*unit*/) {}
+  /// Lets a stream, whose memory is freed next, wait for what compute has
+  /// queued and may read there.
+  virtual void releases(plan::Stream) {}
   /// Records `timepoint` on the current stream; compute is current again.
   virtual void leave(int /*timepoint*/) {}
   /// Compute waits for `timepoint`.

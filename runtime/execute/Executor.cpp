@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace accel::run {
 
@@ -83,6 +84,7 @@ Executor::Executor(const plan::Plan &plan, Device &device, Groups &groups,
                                         : device.device());
   onHost.assign(plan.units.size(), -1);
   lastGather = onHost;
+  writers.assign(plan.units.size(), Writer::Load);
   if (!optimizer)
     throw PlanError("optimizer '" + plan.job.optimizer.name +
                     "' is predicted only, accel-run does not execute it");
@@ -248,7 +250,14 @@ void Executor::update(int unit, InstructionTime *time) {
     updateHook(unit);
   countStep();
   if (job.offload.states)
-    return updateOnHost(unit, time);
+    updateOnHost(unit, time);
+  else
+    updateOnDevice(unit);
+  hardware.updated(unit);
+  writers[unit] = Writer::Update;
+}
+
+void Executor::updateOnDevice(int unit) {
   FlatBuffer *workspace = nullptr;
   if (static_cast<size_t>(unit) < workspaces.size() &&
       workspaces[unit].flat.defined())
@@ -260,6 +269,22 @@ void Executor::update(int unit, InstructionTime *time) {
   optimizer->update(unit);
   if (workspace)
     workspace->free();
+}
+
+/// What a gather fills is its stream's own memory, which waits when it is
+/// freed. What every rank keeps is freed by nobody, and read until it is
+/// gathered anew.
+void Executor::enterGather(int unit, plan::Stream stream) {
+  if (job.units[unit].whole || stream != plan::Stream::Gather)
+    return hardware.enter(stream);
+  switch (std::exchange(writers[unit], Writer::None)) {
+  case Writer::Load:
+    return hardware.enter(stream);
+  case Writer::Update:
+    return hardware.enterAfterUpdate(stream, unit);
+  case Writer::None: // the stream has waited for it before
+    return hardware.enter(stream, /*timepoint=*/-1);
+  }
 }
 
 /// The device goes on with what it was given before; what it is given from now

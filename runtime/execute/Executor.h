@@ -166,6 +166,9 @@ public:
   }
   /// The unit's shard is read until `timepoint`.
   void gathers(int unit, int timepoint) { lastGather[unit] = timepoint; }
+  /// Makes `stream` current for a gather of the unit, which waits for the
+  /// unit's update alone.
+  void enterGather(int unit, plan::Stream stream);
 
 private:
   bool trains(int unit) const {
@@ -200,6 +203,7 @@ private:
   at::Tensor &gradientOf(int unit);
   /// Waits until the unit's gradients are on the host, where they go there.
   void awaitGradients(int unit);
+  void updateOnDevice(int unit);
   void updateOnHost(int unit, InstructionTime *time);
   /// What is gathered from is what was loaded.
   void publish();
@@ -225,6 +229,9 @@ private:
   std::vector<std::unique_ptr<ProgramRunner>> programs;
   std::unique_ptr<Optimizer> optimizer;
   std::vector<int> onHost, lastGather; // by unit: timepoints
+  /// By unit: who has written its shard since the stream of gathers has waited.
+  enum class Writer { None, Load, Update };
+  std::vector<Writer> writers;
   std::vector<int> arrivals; // units, as their gradients come to the host
   int afterHost = 0;         // timepoint of copies to the device
   bool published = false;

@@ -279,8 +279,13 @@ void ProgramRunner::execute(const Compiled &instruction) {
     return;
   }
   case ProgramInstructionKind::Free:
-    if (instruction.unit)
+    if (instruction.unit) {
+      if (const plan::Stream stream =
+              plan::memoryOf(instruction.unit->unit(), instruction.role);
+          stream != plan::Stream::Compute)
+        executor.device().releases(stream);
       instruction.unit->buffer(instruction.role).free();
+    }
     for (int value : instruction.source->values)
       frame->values[value].reset();
     return;
@@ -304,7 +309,10 @@ void ProgramRunner::execute(const Compiled &instruction) {
     }
     Allocator::Foreign libraries;
     frame->inFlight[instruction.timepoint].start = &instruction;
-    device.enter(instruction.stream);
+    if (instruction.kind == ProgramInstructionKind::AllGather)
+      executor.enterGather(instruction.source->unit, instruction.stream);
+    else
+      device.enter(instruction.stream);
     if (timing)
       timing->streamBeginMark = device.mark();
     if (instruction.kind == ProgramInstructionKind::AllGather)

@@ -25,7 +25,8 @@ c10::Device FlatBuffer::place() const {
 }
 
 void FlatBuffer::allocate() {
-  memory = onHost ? device->allocateHost(bytes) : device->allocate(bytes);
+  memory =
+      onHost ? device->allocateHost(bytes) : device->allocate(bytes, stream);
   storage.set_data_ptr_noswap(c10::DataPtr(memory.get(), place()));
 }
 
@@ -86,7 +87,7 @@ UnitStorage::UnitStorage(const plan::Plan &plan, int unit, int position,
          !record.empty());
   auto make = [&](plan::Role role, plan::DType dtype, int64_t numel) {
     FlatBuffer &buffer = roles[static_cast<int>(role)];
-    buffer = FlatBuffer(device, dtype, numel);
+    buffer = FlatBuffer(device, dtype, numel, plan::memoryOf(u, role));
     pieces[static_cast<int>(role)] =
         numel == shardNumel ? buffer.flat
                             : buffer.view(shardBegin(), {shardNumel});

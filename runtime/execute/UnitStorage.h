@@ -33,6 +33,12 @@ public:
   FlatBuffer() = default;
   FlatBuffer(Device &device, plan::DType dtype, int64_t numel,
              bool onHost = false);
+  /// Its memory is `stream`'s own (Device::allocate).
+  FlatBuffer(Device &device, plan::DType dtype, int64_t numel,
+             plan::Stream stream)
+      : FlatBuffer(device, dtype, numel) {
+    this->stream = stream;
+  }
   void allocate();
   /// Its tensors are on memory that somebody else keeps, until `free`.
   void borrow(void *from);
@@ -49,6 +55,7 @@ private:
 
   Device *device = nullptr;
   bool onHost = false; // pinned
+  plan::Stream stream = plan::Stream::Compute;
   plan::DType dtype = plan::DType::F32;
   size_t bytes = 0;
   c10::Storage storage;

@@ -490,6 +490,11 @@ int64_t roleBytes(const Plan &plan, const Unit &unit, Role role) {
   std::abort();
 }
 
+Stream memoryOf(const Unit &unit, Role role) {
+  return role == Role::Gathered && !unit.whole ? Stream::Gather
+                                               : Stream::Compute;
+}
+
 DType hookDType(const Unit &unit) {
   return unit.hook == "fp16" ? DType::F16 : DType::BF16;
 }

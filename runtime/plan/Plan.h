@@ -148,6 +148,10 @@ bool isBuffer(const Plan &plan, const std::string &name);
 std::vector<const Value *> buffersOf(const Plan &plan, int stage);
 /// Bytes of a unit's buffer of this role, on one rank.
 int64_t roleBytes(const Plan &plan, const Unit &unit, Role role);
+/// Whose memory the buffer is on a device with streams (Device::allocate). What
+/// is gathered and freed has the gathers' own, so that a gather waits for what
+/// read earlier ones alone, and not for all that the computation has freed.
+Stream memoryOf(const Unit &unit, Role role);
 /// What all-reduces of a unit with Unit::hook are in.
 DType hookDType(const Unit &unit);
 /// True where the unit's parameters are read from the shard itself: on the

@@ -37,6 +37,12 @@ accel_mutate("exchanged[number].block(compute.unwrap());"
   "if (!mutant(\"no-await-exchange\")) exchanged[number].block(compute.unwrap());")
 accel_mutate("ready.block(exchange.unwrap());"
   "if (!mutant(\"no-enter-exchange\")) ready.block(exchange.unwrap());")
+# A gather starts before its unit is updated; or when all units are; or into
+# what the computation has freed.
+accel_mutate("updates[unit].block(stream.unwrap());"
+  "if (mutant(\"await-all-updates\")) {\n      ready.record(compute.unwrap());\n      ready.block(stream.unwrap());\n    } else if (!mutant(\"no-await-update\")) {\n      updates[unit].block(stream.unwrap());\n    }")
+accel_mutate("pool(streamOf(role).unwrap());"
+  "pool((mutant(\"one-pool\") ? compute : streamOf(role)).unwrap());")
 # The host updates before the gradients are there.
 accel_mutate("events[timepoint].synchronize();"
   "if (!mutant(\"no-host-wait\")) events[timepoint].synchronize();")

@@ -11,15 +11,17 @@
 
 namespace accel::dry {
 
-double replay(const std::vector<TraceItem> &trace, int computes, double taken,
-              const std::function<PlaceSeconds(const std::string &)> &seconds) {
+double replay(const std::vector<TraceItem> &step, int computes, double taken,
+              const std::function<PlaceSeconds(const std::string &)> &seconds,
+              int steps) {
   std::map<int, double> clock; // by stream: when it is free
   std::map<uint64_t, double> events;
   double wire = 0;
   std::string place;
   PlaceSeconds cost;
   std::set<int> worked; // streams that have had the work of this place
-  for (const TraceItem &item : trace) {
+  for (size_t i = 0; i < step.size() * steps; ++i) {
+    const TraceItem &item = step[i % step.size()];
     if (item.place != place) {
       place = item.place;
       cost = place.empty() ? PlaceSeconds() : seconds(place);

@@ -35,10 +35,13 @@ struct PlaceSeconds {
   double transfer = 0; // of the collective, alone on the wire
 };
 
-/// Seconds from the first item to the last. `computes` is the stream on which
-/// functions run; `taken` the share of a transfer that is taken from it.
-double replay(const std::vector<TraceItem> &trace, int computes, double taken,
-              const std::function<PlaceSeconds(const std::string &)> &seconds);
+/// Seconds from the first item to the last of a step that was queued `steps`
+/// times: those that follow find events and streams as they were left.
+/// `computes` is the stream on which functions run; `taken` the share of a
+/// transfer that is taken from it.
+double replay(const std::vector<TraceItem> &step, int computes, double taken,
+              const std::function<PlaceSeconds(const std::string &)> &seconds,
+              int steps = 1);
 
 } // namespace accel::dry
 

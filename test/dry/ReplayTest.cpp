@@ -59,6 +59,28 @@ TEST(Replay, CollectivesShareTheWire) {
             10);
 }
 
+TEST(Replay, AStepBeginsBesideTheOneBefore) {
+  // The event of the step before is there before its second call is done.
+  const std::vector<TraceItem> step = {{Kind::Wait, gather, 7, "gather"},
+                                       {Kind::Collective, gather, 0, "gather"},
+                                       {Kind::Record, gather, 8, "gather"},
+                                       {Kind::Wait, compute, 8, ""},
+                                       {Kind::Work, compute, 0, "call"},
+                                       {Kind::Record, compute, 7, ""},
+                                       {Kind::Work, compute, 0, "call"}};
+  auto of = [&](int steps) {
+    return replay(
+        step, compute, 0,
+        [](const std::string &place) {
+          return place == "call" ? PlaceSeconds{5, 0, 0}
+                                 : PlaceSeconds{0, 0, 4};
+        },
+        steps);
+  };
+  EXPECT_EQ(of(1), 4 + 5 + 5);
+  EXPECT_EQ(of(2) - of(1), 5 + 5);
+}
+
 TEST(Replay, ATransferTakesFromTheComputation) {
   EXPECT_EQ(seconds({{Kind::Collective, gather, 0, "other"},
                      {Kind::Work, compute, 0, "call"}},

@@ -181,7 +181,9 @@ def offload_name(case):
 MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
            "early-free": "races", "wrong-stream": "races",
            "no-await-exchange": "races", "no-enter-exchange": "races",
+           "no-await-update": "races", "one-pool": "races",
            "context": "contexts", "no-overlap": "what was queued",
+           "await-all-updates": "what was queued",
            "no-host-wait": "the loss is"}
 # In jobs whose awaits are of copies to and from the host alone.
 MUTANTS_OF_COPIES = ("no-await", "no-enter", "no-record")

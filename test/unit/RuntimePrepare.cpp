@@ -23,7 +23,7 @@ namespace {
 struct NoDevice final : accel::run::Device {
   explicit NoDevice(const std::string &kind) : kind(kind) {}
   c10::Device device() const override { return c10::Device(kind); }
-  c10::DataPtr allocate(size_t) override { return {}; }
+  c10::DataPtr allocate(size_t, accel::plan::Stream) override { return {}; }
   c10::DataPtr allocateHost(size_t) override { return {}; }
   int64_t hostBytes() const override { return 0; }
   accel::run::MemoryCount memory() const override { return {}; }

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
 #include "passes/Cost/OpCost.h"
-#include "passes/Simulate/DriveQueue.h"
 #include "runtime/plan/InstructionKey.h"
 #include "test/unit/PlanFixture.h"
 
@@ -202,15 +201,28 @@ TEST(Time, GatherAndReduceShareTheWire) {
   EXPECT_DOUBLE_EQ(time.exposedSeconds, time.seconds);
 }
 
-TEST(Time, AStartWaitsForWhatWasComputedBefore) {
-  Steps steps;
-  steps.call();
-  steps.start(ProgramInstructionKind::AllGather, 1, 0);
-  steps.await(0);
-  Target target = simpleTarget();
-  ProgramTime time = steps.run(target);
-  EXPECT_DOUBLE_EQ(time.events[1].begin, 10e-3);
-  EXPECT_DOUBLE_EQ(time.seconds, 10e-3 + steps.fill() + steps.gather(target));
+TEST(Time, AStartWaitsForWhatItReads) {
+  using Kind = ProgramInstructionKind;
+  for (const Kind kind : {Kind::AllGather, Kind::ReduceScatter})
+    for (const bool frees : {false, true})
+      for (const TargetKind device : {TargetKind::Cuda, TargetKind::Cpu}) {
+        Steps steps;
+        steps.call();
+        steps.add(Kind::Free, 1).role =
+            frees ? Role::Gathered : Role::ShardGradient;
+        steps.start(kind, 1, 0);
+        Target target = simpleTarget();
+        target.kind = device;
+        // Gradients are what was computed; parameters were there before, and
+        // what they are gathered to may have been another's.
+        const bool waits =
+            kind == Kind::ReduceScatter || frees || device == TargetKind::Cpu;
+        const double copied =
+            device == TargetKind::Cpu && kind == Kind::AllGather ? steps.fill()
+                                                                 : 0;
+        EXPECT_DOUBLE_EQ(steps.run(target).events[2].begin,
+                         waits ? 10e-3 + copied : 0);
+      }
 }
 
 TEST(Time, ReductionsAreFinishedByTheAwait) {
@@ -374,6 +386,7 @@ TEST(Time, AStepIsItsProgramsTimesTheirRepeats) {
   steps.start(ProgramInstructionKind::AllGather, 1, 0);
   steps.await(0);
   steps.call();
+  steps.add(ProgramInstructionKind::Free, 1).role = Role::Gathered;
   steps.plan.step = {{0, 3}};
   Target target = simpleTarget();
   const double seconds = steps.run(target).seconds;
@@ -386,6 +399,64 @@ TEST(Time, AStepIsItsProgramsTimesTheirRepeats) {
                    3 * (steps.fill() + steps.gather(target)));
   // Two ranks with 32 tokens each.
   EXPECT_DOUBLE_EQ(p.tokensPerSecond, 2 * 32 / seconds);
+}
+
+/// What a unit was gathered to is freed before both units are updated, or
+/// behind that: the next gather may fill it.
+TEST(Time, AGatherWaitsForItsUpdateAndWhatIsFreed) {
+  for (const bool freedLast : {false, true}) {
+    Steps steps;
+    steps.start(ProgramInstructionKind::AllGather, 1, 0);
+    steps.await(0);
+    steps.call();
+    auto free = [&] {
+      steps.add(ProgramInstructionKind::Free, 1).role = Role::Gathered;
+    };
+    if (!freedLast)
+      free();
+    steps.add(ProgramInstructionKind::Optimizer, 1);
+    steps.add(ProgramInstructionKind::Optimizer, 0);
+    if (freedLast)
+      free();
+    Target target = simpleTarget();
+    const double gather = steps.gather(target) + steps.fill();
+    const double alone = steps.run(target).seconds;
+    auto seconds = [&] {
+      predictTime(steps.plan, target);
+      return steps.plan.predicted.stepSeconds;
+    };
+    const double other =
+        7 * roleBytes(steps.plan, steps.plan.units[0], Role::ShardGradient) /
+        1e9;
+    ASSERT_GT(other, 0);
+    // Beside the other unit's update, as far as that goes.
+    const double beside = freedLast ? 0 : std::min(gather, other);
+    EXPECT_NEAR(seconds(), alone - beside, 1e-12) << freedLast;
+    const ProgramTime time =
+        TimeModel(steps.plan, target).simulateStep(0, true)[0].time;
+    EXPECT_NEAR(time.events[0].begin, freedLast ? 0 : -other, 1e-12);
+    EXPECT_NEAR(time.computeSeconds + time.exposedSeconds, time.seconds, 1e-12);
+    // Of three micro-batches the first alone follows updates.
+    steps.plan.programs.push_back(steps.plan.programs[0]);
+    steps.plan.programs[0].instructions.resize(3);
+    free();
+    const double first =
+        simulateTime(steps.plan, steps.plan.programs[0], target).seconds;
+    steps.plan.step = {{0, 2}, {1, 1}};
+    EXPECT_NEAR(seconds(), 2 * first + alone - beside, 1e-12);
+    // The host of a CPU target starts its gathers itself, and so does one that
+    // updates.
+    steps.plan.step = {{1, 1}};
+    target.kind = TargetKind::Cpu;
+    EXPECT_DOUBLE_EQ(
+        seconds(),
+        simulateTime(steps.plan, steps.plan.programs[1], target).seconds);
+    target.kind = TargetKind::Cuda;
+    steps.plan.offload.states = true;
+    EXPECT_DOUBLE_EQ(
+        seconds(),
+        simulateTime(steps.plan, steps.plan.programs[1], target).seconds);
+  }
 }
 
 TEST(Time, StepsOfAStreamFollowEachOther) {
@@ -496,56 +567,6 @@ TEST(Time, LargePlansTakeLessThanAMillisecond) {
   predictTime(plan, target);
   EXPECT_GT(modelFlopsUtilisation(plan, target), 0.2);
   EXPECT_LT(modelFlopsUtilisation(plan, target), 0.68);
-}
-
-/// Three records of 2 to read and 3 to write; updates take 1.
-struct DriveRun {
-  explicit DriveRun(const Disk &disk, int64_t buffers)
-      : queue({{2, 3}, {2, 3}, {2, 3}}, disk, buffers) {}
-  /// When each update begins, if all gradients are there at `time`, and at last
-  /// when the host goes on.
-  std::vector<double> from(double time) {
-    std::vector<double> begins;
-    for (int i = 0; i < 3; ++i) {
-      begins.push_back(queue.begin(time));
-      time = queue.end(begins.back() + 1, begins.back() + 1);
-    }
-    begins.push_back(time);
-    return begins;
-  }
-  DriveQueue queue;
-};
-
-TEST(DriveQueue, WithoutOverlapAllIsInTurn) {
-  Disk disk;
-  disk.readAhead = disk.writeBehind = false;
-  EXPECT_EQ(DriveRun(disk, 1).from(10), (std::vector<double>{12, 18, 24, 28}));
-}
-
-TEST(DriveQueue, ReadsAreAheadOfUpdates) {
-  Disk disk;
-  disk.writeBehind = false;
-  // The first record is read before the gradients come, the second beside the
-  // first update; the host writes each.
-  EXPECT_EQ(DriveRun(disk, 2).from(10), (std::vector<double>{10, 15, 20, 24}));
-}
-
-TEST(DriveQueue, WritesAreBehindThem) {
-  const Disk disk;
-  // The drive is done with the step before at 3, and with the first record at
-  // 5. The second is read from 10 to 12, the first written to 15, the third
-  // read to 17.
-  EXPECT_EQ(DriveRun(disk, 3).from(10), (std::vector<double>{10, 12, 17, 18}));
-  // The drive is not idle before.
-  EXPECT_EQ(DriveRun(disk, 3).from(0), (std::vector<double>{5, 7, 12, 13}));
-}
-
-TEST(DriveQueue, NothingIsReadWithoutABuffer) {
-  Disk disk;
-  disk.readAhead = false;
-  // Two buffers: the third update waits until the first is written.
-  DriveRun run(disk, 2);
-  EXPECT_EQ(run.from(10), (std::vector<double>{12, 18, 24, 25}));
 }
 
 } // namespace

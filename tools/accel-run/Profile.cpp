@@ -79,9 +79,21 @@ std::pair<double, double> spanOf(const InstructionTimes &times) {
   return {begin, end};
 }
 
-/// Tracks of one stage in the trace's process at hand.
+/// When the first stream has something to do: a GPU's gathers may begin beside
+/// the end of the step before `begin`.
+double firstWork(const InstructionTimes &times, double begin) {
+  for (const auto &run : times)
+    for (const InstructionTime &time : run)
+      if (time.streamBegin < time.streamEnd)
+        begin = std::min(begin, time.streamBegin);
+  return begin;
+}
+
+/// Tracks of one stage in the trace's process at hand, of a step that begins at
+/// `stepBegin`; the trace's times are those after `origin`.
 void traceStage(plan::TraceEvents &trace, const plan::Plan &plan, int stage,
-                const InstructionTimes &times, double origin) {
+                const InstructionTimes &times, double stepBegin,
+                double origin) {
   const bool streams = plan.device != "cpu"; // timed on their own
   trace.nameTrack(0, "predicted step");
   trace.nameTrack(1, streams ? "measured: compute stream"
@@ -101,11 +113,12 @@ void traceStage(plan::TraceEvents &trace, const plan::Plan &plan, int stage,
   const plan::Predicted &predicted = plan.predicted;
   if (predicted.hasTime)
     trace.slice(
-        0, "step", "", 0, predicted.stepSeconds,
+        0, "step", "", stepBegin - origin,
+        stepBegin - origin + predicted.stepSeconds,
         {{"compute_s", plan.stages.empty() ? predicted.computeSeconds
                                            : plan.stages[stage].busySeconds},
          {"exposed_comm_s", predicted.exposedCommSeconds},
-         {"measured_s", spanOf(times).second - origin}});
+         {"measured_s", spanOf(times).second - stepBegin}});
   const std::vector<ProgramRun> runs = runsOf(plan, stage);
   const auto timelines = timelinesOf(plan, stage);
   // Instructions that are under way, by program, micro-batch and timepoint, and
@@ -281,16 +294,20 @@ std::vector<StageUse> useOfStages(const plan::Plan &plan,
 std::string toTrace(const plan::Plan &plan,
                     const std::vector<InstructionTimes> &stages) {
   plan::TraceEvents trace;
-  double origin = -1;
+  double begin = -1;
   for (const InstructionTimes &times : stages) {
-    const double begin = spanOf(times).first;
-    origin = origin < 0 ? begin : std::min(origin, begin);
+    const double first = spanOf(times).first;
+    begin = begin < 0 ? first : std::min(begin, first);
   }
+  double origin = begin;
+  for (const InstructionTimes &times : stages)
+    origin = firstWork(times, origin);
   for (size_t stage = 0; stage < stages.size(); ++stage) {
     trace.enterProcess(1 + static_cast<int>(stage));
     if (!plan.stages.empty())
       trace.nameProcess("stage " + std::to_string(stage));
-    traceStage(trace, plan, static_cast<int>(stage), stages[stage], origin);
+    traceStage(trace, plan, static_cast<int>(stage), stages[stage], begin,
+               origin);
   }
   return trace.text();
 }

@@ -15,6 +15,8 @@ namespace {
 
 const char *categoryOf(TraceSlice::Kind kind) {
   switch (kind) {
+  case TraceSlice::Kind::Before:
+    return "before";
   case TraceSlice::Kind::Compute:
     return "compute";
   case TraceSlice::Kind::Copy:

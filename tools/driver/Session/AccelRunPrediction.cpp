@@ -122,16 +122,15 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   TimeModel model(plan, *target, ranksPerNode);
   std::map<std::string, double> waited;
   double known = 0; // of what is waited for
-  for (auto [index, repeat] : plan.stepsOf(slowestStage(plan))) {
+  for (const auto &[index, times, time] :
+       model.simulateStep(slowestStage(plan), /*withEvents=*/true)) {
     const plan::Program &program = plan.programs[index];
-    ProgramTime time = model.simulate(program, true);
     if (time.exchangeSeconds > 0)
       waited[exchangesOver(plan::Mesh{plan.axes})] +=
-          time.exchangeSeconds * static_cast<double>(repeat);
+          time.exchangeSeconds * times;
     for (const TimelineEvent &event : time.events) {
       const plan::ProgramInstruction &instruction =
           program.instructions[event.instruction];
-      double times = static_cast<double>(repeat);
       // An update on the host is no part of the device's computation.
       if (instruction.kind == plan::ProgramInstructionKind::Optimizer &&
           event.stream == plan::Stream::Compute)
