@@ -106,10 +106,12 @@ private:
       if (unit.whole)
         make(plan::roleBytes(plan, unit, plan::Role::Gathered));
     }
-    // Rates by group, the count of steps; sums of squares, their coefficient,
-    // the seed; five of the scaler, and the numbers of a step.
-    const size_t numbers =
-        plan.job.optimizer.groups.size() + 1 + squareSets() + 8;
+    // Sums of squares, the seed; five of the scaler, and the numbers of a step.
+    // Rates by group, the count of steps and what gradients are multiplied by
+    // are where the update is.
+    size_t numbers = squareSets() + 7;
+    if (!plan.offload.states)
+      numbers += plan.job.optimizer.groups.size() + 2;
     for (size_t i = 0; i < numbers; ++i)
       make(sizeof(double));
     // Executor::holdBuffers, before the first step.

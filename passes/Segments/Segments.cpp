@@ -29,10 +29,10 @@ int64_t keptWorkspaceBytes(const plan::Plan &plan, const Target &target,
   return most;
 }
 
-int64_t replaySegments(const plan::Plan &plan, const Target &target,
-                       const RankAllocator &allocator) {
+SegmentBytes replaySegments(const plan::Plan &plan, const Target &target,
+                            const RankAllocator &allocator) {
   constexpr int mostSteps = 6;
-  int64_t most = 0;
+  SegmentBytes most;
   for (int stage = 0; stage < plan.numStages(); ++stage) {
     PlanTensors tensors(plan, stage,
                         {target.capability, target.multiprocessors},
@@ -47,7 +47,9 @@ int64_t replaySegments(const plan::Plan &plan, const Target &target,
       tensors.step();
       replay.play(tensors.problem());
     }
-    most = std::max(most, replay.result().statistics.reservedPeak);
+    const replay::AllocatorStatistics at = replay.result().statistics;
+    most.reserved = std::max(most.reserved, at.reservedPeak);
+    most.allocated = std::max(most.allocated, at.allocatedPeak);
   }
   return most;
 }

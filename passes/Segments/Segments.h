@@ -61,10 +61,15 @@ private:
 int64_t keptWorkspaceBytes(const plan::Plan &plan, const Target &target,
                            const RankAllocator &allocator);
 
-/// Bytes of segments at their peak: steps until nothing changes any more, an
-/// evaluation and a step. Of a pipeline those of the stage that holds most.
-int64_t replaySegments(const plan::Plan &plan, const Target &target,
-                       const RankAllocator &allocator);
+/// Of a rank at their peaks: segments, and tensors with what operators need
+/// inside, in blocks as the allocator rounds them (max_memory_allocated).
+struct SegmentBytes {
+  int64_t reserved = 0, allocated = 0;
+};
+/// Steps until nothing changes any more, an evaluation and a step. Of a
+/// pipeline those of the stage that has most.
+SegmentBytes replaySegments(const plan::Plan &plan, const Target &target,
+                            const RankAllocator &allocator);
 
 } // namespace accel
 

@@ -118,6 +118,12 @@ public:
             c10::CachingAllocator::StatType::AGGREGATE)]
         .peak;
   }
+  int64_t allocatedPeak() const override {
+    return caching::getDeviceStats(index)
+        .allocated_bytes[static_cast<size_t>(
+            c10::CachingAllocator::StatType::AGGREGATE)]
+        .peak;
+  }
   void discount(int64_t bytes) override { requested->discount(bytes); }
 
   void enter(plan::Stream role) override {

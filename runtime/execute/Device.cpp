@@ -30,6 +30,7 @@ struct CpuDevice final : Device {
   }
   void resetPeak() override { Allocator::get().resetPeak(); }
   int64_t reservedPeak() const override { return 0; }
+  int64_t allocatedPeak() const override { return 0; }
   /// Scalars of CPUs are not counted in the first place (hostScalar).
   void discount(int64_t) override {}
   int mark() override {

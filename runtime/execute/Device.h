@@ -48,6 +48,9 @@ public:
   /// The most bytes that the allocator has held of the device, used or idle; 0
   /// on CPUs, where they are part of the resident set.
   virtual int64_t reservedPeak() const = 0;
+  /// The most bytes that it has given out, with what operators needed inside; 0
+  /// on CPUs.
+  virtual int64_t allocatedPeak() const = 0;
   /// Bytes that are allocated and in nobody's account: a job's few 0-d tensors,
   /// which plans do not list.
   virtual void discount(int64_t bytes) = 0;

@@ -39,6 +39,11 @@ struct Predicted {
   int64_t ownPeakBytes = 0;    // own buffers alone, exact
   int64_t persistentBytes = 0; // between steps
   int64_t reservedBytes = 0, deviceBytes = 0;
+  /// Of a GPU: what torch.cuda.max_memory_allocated() tells of a rank, by
+  /// replay. It has what operators need inside, which no other figure of
+  /// tensors has, and its blocks are rounded as the allocator rounds them. 0:
+  /// not known.
+  int64_t allocatedBytes = 0;
   int64_t hostBytes = 0; // pinned memory of the host (Plan::offload)
   int64_t diskBytes = 0; // of a rank's file (Disk)
   Breakdown breakdown;

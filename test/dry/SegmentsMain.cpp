@@ -40,8 +40,8 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(error);
   if (argc == 4) {
-    std::printf("%lld\n",
-                static_cast<long long>(replaySegments(plan, *target, {rules})));
+    std::printf("%lld\n", static_cast<long long>(
+                              replaySegments(plan, *target, {rules}).reserved));
     return 0;
   }
   PlanTensors tensors(plan, 0, {target->capability, target->multiprocessors});

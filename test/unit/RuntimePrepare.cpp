@@ -30,6 +30,7 @@ struct NoDevice final : accel::run::Device {
   int64_t ownBytes() const override { return 0; }
   void resetPeak() override {}
   int64_t reservedPeak() const override { return 0; }
+  int64_t allocatedPeak() const override { return 0; }
   void discount(int64_t) override {}
   int mark() override { return 0; }
   void resolve(accel::run::InstructionTimes &) override {}

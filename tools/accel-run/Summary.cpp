@@ -80,7 +80,12 @@ std::string summaryText(const plan::Plan &plan, const Measured &m) {
     text +=
         bytesRow(("  of stage " + std::to_string(stage)).c_str(),
                  plan.stages[stage].ownPeakBytes, m.stageOwnPeakBytes[stage]);
-  text += bytesRow("with operators' workspaces", p.peakBytes, m.peakBytes);
+  // A plan knows what operators of GPUs need inside by the allocator's replay.
+  if (p.allocatedBytes > 0 && m.allocatedPeakBytes > 0)
+    text += bytesRow("max_memory_allocated", p.allocatedBytes,
+                     m.allocatedPeakBytes);
+  else
+    text += bytesRow("with operators' workspaces", p.peakBytes, m.peakBytes);
   if (m.reservedPeakBytes > 0)
     text += bytesRow("the allocator's segments", p.reservedBytes,
                      m.reservedPeakBytes);
@@ -135,6 +140,9 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
         {"reserved_peak_bytes",
          m.reservedPeakBytes > 0 ? nlohmann::ordered_json(m.reservedPeakBytes)
                                  : nlohmann::ordered_json(nullptr)},
+        {"allocated_peak_bytes",
+         m.allocatedPeakBytes > 0 ? nlohmann::ordered_json(m.allocatedPeakBytes)
+                                  : nlohmann::ordered_json(nullptr)},
         {"max_rss_bytes", m.maxRssBytes},
         {"step_s", m.stepSeconds},
         {"tokens_per_s", m.tokensPerSecond},
@@ -149,9 +157,12 @@ std::string summaryJson(const plan::Plan &plan, const Measured &m) {
         {"peak_bytes", p.peakBytes},
         {"persistent_bytes", p.persistentBytes},
         {"reserved_bytes", nullptr},
+        {"allocated_bytes", nullptr},
         {"step_s", nullptr}}}};
   if (p.reservedBytes > 0)
     json["predicted"]["reserved_bytes"] = p.reservedBytes;
+  if (p.allocatedBytes > 0)
+    json["predicted"]["allocated_bytes"] = p.allocatedBytes;
   if (p.hostBytes > 0) {
     json["measured"]["host_bytes"] = m.hostBytes;
     json["predicted"]["host_bytes"] = p.hostBytes;

@@ -42,6 +42,7 @@ struct StageUse {
 struct Measured {
   int64_t ownPeakBytes = 0, peakBytes = 0, maxRssBytes = 0;
   int64_t reservedPeakBytes = 0;          // of a GPU; 0 on CPUs
+  int64_t allocatedPeakBytes = 0;         // likewise
   int64_t hostBytes = 0;                  // pinned, of what is offloaded
   int64_t diskBytes = 0;                  // of a file for states
   std::string diskIo;                     // "io_uring" or "threads"

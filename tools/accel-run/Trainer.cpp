@@ -437,7 +437,8 @@ void Trainer::finish() {
   const std::vector<double> all =
       groups.gather({static_cast<double>(executor.ownPeak().bytes),
                      static_cast<double>(maxRssBytes()),
-                     static_cast<double>(device.reservedPeak())});
+                     static_cast<double>(device.reservedPeak()),
+                     static_cast<double>(device.allocatedPeak())});
   measured.hostBytes = device.hostBytes();
   if (const DiskStates *disk = executor.diskStates()) {
     measured.diskBytes = disk->bytes();
@@ -451,7 +452,7 @@ void Trainer::finish() {
   }
   const size_t ofStage = all.size() / input.plan.numStages();
   measured.stageOwnPeakBytes.resize(input.plan.stages.size());
-  for (size_t i = 0; i < all.size(); i += 3) {
+  for (size_t i = 0; i < all.size(); i += 4) {
     if (!input.plan.stages.empty()) {
       int64_t &most = measured.stageOwnPeakBytes[i / ofStage];
       most = std::max(most, static_cast<int64_t>(all[i]));
@@ -462,6 +463,8 @@ void Trainer::finish() {
         std::max(measured.maxRssBytes, static_cast<int64_t>(all[i + 1]));
     measured.reservedPeakBytes =
         std::max(measured.reservedPeakBytes, static_cast<int64_t>(all[i + 2]));
+    measured.allocatedPeakBytes =
+        std::max(measured.allocatedPeakBytes, static_cast<int64_t>(all[i + 3]));
   }
   if (groups.rank() != 0)
     return;

@@ -39,6 +39,9 @@ template <typename V> void fields(V &v, Of<V, Predicted> &predicted) {
            {.doc = "Between steps"});
     memory("reserved_bytes", predicted.reservedBytes,
            {.doc = "What the allocator holds"});
+    memory.optional("allocated_bytes", predicted.allocatedBytes, int64_t(0),
+                    {.doc = "Of a GPU: what max_memory_allocated tells, with "
+                            "what operators need inside; default: not known"});
     memory("device_bytes", predicted.deviceBytes,
            {.doc = "With the context of the device"});
     memory.optional("host_bytes", predicted.hostBytes, int64_t(0),

@@ -74,9 +74,13 @@ mlir::LogicalResult buildPredictedPlan(mlir::ModuleOp module,
   p.reservedBytes = p.deviceBytes = p.peakBytes;
   if (target) {
     plan.target = target->name;
-    p.reservedBytes = target->kind == TargetKind::Cuda
-                          ? replaySegments(plan, *target, allocator)
-                          : target->reservedBytes(p.peakBytes);
+    if (target->kind == TargetKind::Cuda) {
+      const SegmentBytes replayed = replaySegments(plan, *target, allocator);
+      p.reservedBytes = replayed.reserved;
+      p.allocatedBytes = replayed.allocated;
+    } else {
+      p.reservedBytes = target->reservedBytes(p.peakBytes);
+    }
     p.deviceBytes = p.reservedBytes + target->contextBytes;
     predictTime(plan, *target, ranksPerNode);
   }
@@ -104,6 +108,7 @@ StepPrediction accelRunPrediction(const plan::Plan &plan, const Target *target,
   if (target && target->kind == TargetKind::Cuda) {
     p.replayed = true;
     p.replayedBytes = own.reservedBytes;
+    p.replayedAllocatedBytes = own.allocatedBytes;
     p.estimatedReservedBytes = target->reservedBytes(own.peakBytes);
   }
   p.atPeak = {b.parameters, b.gradients, b.optimizer, b.activations,
