@@ -47,6 +47,11 @@ class Tools:
         self.runtime = os.path.abspath(runtime or self.bin)
         self.work = os.path.join(self.build, "dry")
         self.is_pinned = self.runtime == self.bin
+        # Plans are of the torch that runs them, which may keep workspaces.
+        self.of_torch = [] if self.is_pinned else [
+            "--torch-version", self.call(
+                [os.path.join(self.runtime, "accel-run"), "--version"])
+            .split("LibTorch ")[1].split()[0]]
         self.prefork = prefork.Prefork()
 
     def call(self, command, environment=None, timeout=300, expect=0):
@@ -69,7 +74,8 @@ class Tools:
 
     def plan(self, job, path, *extra):
         text = self.call([os.path.join(self.bin, "accel-opt"), "plan", job,
-                          "--emit", "plan", "-o", path, *extra], timeout=60)
+                          "--emit", "plan", "-o", path, *self.of_torch,
+                          *extra], timeout=60)
         check(os.path.exists(path), text)
         with open(path, encoding="utf-8") as f:
             return json.load(f)
@@ -205,22 +211,25 @@ def in_time(tools, plan, report, target=cases.TARGET):
 
 
 def own_peak(tools, plan, measured):
-    """Own bytes at the peak are the plan's; with another torch beside the
-    workspace of cuBLAS that it keeps."""
+    """Own bytes at the peak are the plan's, with the workspaces that its torch
+    keeps; those of the stand-ins are an H200's."""
+    if not tools.is_pinned and plan["target"] != cases.TARGET:
+        return
     predicted = plan["predicted"]["memory"]["own_peak_bytes"]
-    kept = measured["own_peak_bytes"] - predicted
-    check(kept in ((0,) if tools.is_pinned else gpu_check().KEPT_WORKSPACES),
+    check(measured["own_peak_bytes"] == predicted,
           f"own bytes at the peak: {measured['own_peak_bytes']}, predicted "
           f"{predicted}")
 
 
 def as_reserved(tools, plan, measured):
-    """The allocator of the pinned torch holds and gives out as many bytes as
-    predicted; the stand-ins are of an H200, whose cuBLAS has larger workspaces
-    than others."""
+    """The pinned torch's allocator holds and gives out as many bytes as
+    predicted; another one's nearly, since what operators need inside is the
+    pinned one's. The stand-ins are of an H200, whose cuBLAS has larger
+    workspaces than others."""
+    if plan["target"] != cases.TARGET:
+        return
     for what in ("reserved", "allocated"):
         predicted = plan["predicted"]["memory"][what + "_bytes"]
         seen = measured[what + "_peak_bytes"]
-        if tools.is_pinned and plan["target"] == cases.TARGET:
-            check(seen == predicted,
-                  f"{what} bytes: {seen}, predicted {predicted}")
+        check(relative(seen, predicted) <= (0 if tools.is_pinned else 0.01),
+              f"{what} bytes: {seen}, predicted {predicted}")

@@ -18,7 +18,8 @@ collectives on all ranks, own bytes at the peak as predicted, losses as those
 of the plan for CPUs, counts of a step as in steps.csv, and the seconds of what
 was queued, at the cost model's rates, as passes/Simulate predicts. Device code
 with a mistake (Mutants.cmake) must fail one of these. The accel-run of another
-build is of another torch: counts are not compared then, and every function of
+build is of another torch, for which plans are made: counts are not compared
+then, transformers' and Accelerate's jobs are left out, and every function of
 every family is prepared for its schemas.
 """
 import argparse
@@ -476,10 +477,11 @@ def main():
                for c in gpu_jobs.SEGMENTS]
     listed += [("full-size-" + n, full_size.examine, n)
                for n in full_size.JOBS]
-    listed += [("trainer-" + n, trainer.examine, n)
-               for n in (trainer.JOBS if args.all else trainer.CHOSEN)]
-    listed += [("launched-" + n, launched.examine, n)
-               for n in (launched.JOBS if args.all else launched.CHOSEN)]
+    if tools.is_pinned:  # torch's own, of .venv
+        listed += [("trainer-" + n, trainer.examine, n)
+                   for n in (trainer.JOBS if args.all else trainer.CHOSEN)]
+        listed += [("launched-" + n, launched.examine, n)
+                   for n in (launched.JOBS if args.all else launched.CHOSEN)]
     listed += [("gpu-check-" + n, examine_gpu_check, n)
                for n, _ in gpu_check().CASES]
     if not tools.is_pinned:
