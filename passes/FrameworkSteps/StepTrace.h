@@ -17,7 +17,7 @@ namespace accel {
 
 struct TraceSlice {
   /// Before: what the step before still computes.
-  enum class Kind { Before, Compute, Copy, Collective, Wait };
+  enum class Kind { Compute, Copy, Collective, Wait, Before };
   Kind kind = Kind::Compute;
   std::string stream;        // "compute", "gather", ...
   std::string name, where;   // "all-gather in ...", "backward of model..."

@@ -2,7 +2,8 @@
 // The step, the front of a search, phases, units and decisions.
 const owners = step ? step.owners : Object.keys(plan.memory.breakdown);
 const kinds = [['compute', '#0072b2'], ['copy', '#8c6bb1'],
-               ['collective', '#009e73'], ['exposed wait', '#d55e00']];
+               ['collective', '#009e73'], ['exposed wait', '#d55e00'],
+               ['step before', '#9aa0a6']];
 const timeAxis = () => ({
   type: 'linear', min: 0, max: step.seconds * 1e3,
   title: {display: true, text: 'milliseconds from the start of the step'},
