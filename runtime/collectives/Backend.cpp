@@ -10,6 +10,7 @@
 #include "runtime/collectives/Progress.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -318,12 +319,28 @@ Pending Communicator::broadcast(at::Tensor &tensor, int root) {
                  [&] { return backend->broadcast(tensors, options); });
 }
 
+/// The same elements, not as the allocator's own. NCCL's backend sends and
+/// receives on a stream of its own and tells the allocator of it
+/// (`recordStream`), which then gives freed bytes out again only when the host
+/// has seen that stream pass; a host that is ahead of its GPU sees that late,
+/// so that messages would pile up. Whoever sends or receives waits for the end
+/// on the stream whose memory it is, and holds the tensor until then, so the
+/// order of streams is enough.
+static at::Tensor unrecorded(const at::Tensor &tensor) {
+  return at::for_blob(tensor.data_ptr(), tensor.sizes())
+      .strides(tensor.strides())
+      .options(tensor.options())
+      .target_device(tensor.device())
+      .make_tensor();
+}
+
 Pending Communicator::send(at::Tensor &tensor, int peer) {
   sentTo.resize(size());
   const int tag = sentTo[peer];
   sentTo[peer] = (tag + 1) & 0xffffff;
-  std::vector<at::Tensor> tensors{way == Way::Staged ? tensor.to(at::kCPU)
-                                                     : tensor};
+  std::vector<at::Tensor> tensors{way == Way::Staged   ? tensor.to(at::kCPU)
+                                  : way == Way::Stream ? unrecorded(tensor)
+                                                       : tensor};
   return started("send", [&] {
     return peers ? peers->send(tensors[0], peer, tag)
                  : backend->send(tensors, peer, tag);
@@ -337,7 +354,8 @@ Pending Communicator::receive(at::Tensor &tensor, int peer) {
   at::Tensor into =
       way == Way::Staged
           ? at::empty(tensor.sizes(), tensor.options().device(at::kCPU))
-          : tensor;
+      : way == Way::Stream ? unrecorded(tensor)
+                           : tensor;
   std::vector<at::Tensor> tensors{into};
   Pending pending = started("receive", [&] {
     return peers ? peers->receive(into, peer, tag)

@@ -1,17 +1,21 @@
-# CudaDevice.cpp with mistakes that DRY_MUTANT chooses from, as a CUDA module of
-# its own: what test/dry/run.py must see. A text that is no longer in the file
-# is an error here.
-set(_device ${PROJECT_SOURCE_DIR}/runtime/execute/CudaDevice.cpp)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_device})
-file(READ ${_device} _text)
+# CudaDevice.cpp and NcclBackend.cpp with mistakes that DRY_MUTANT chooses from,
+# as a CUDA module of its own: what test/dry/run.py must see. A text that is no
+# longer in its file is an error here.
+macro(accel_mutant_of path)
+  set(_mutated ${path})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/${path})
+  file(READ ${PROJECT_SOURCE_DIR}/${path} _text)
+endmacro()
 function(accel_mutate from to)
   string(FIND "${_text}" "${from}" _at)
   if(_at EQUAL -1)
-    message(FATAL_ERROR "test/dry/Mutants.cmake: CudaDevice.cpp has no '${from}'")
+    message(FATAL_ERROR "test/dry/Mutants.cmake: ${_mutated} has no '${from}'")
   endif()
   string(REPLACE "${from}" "${to}" _text "${_text}")
   set(_text "${_text}" PARENT_SCOPE)
 endfunction()
+accel_mutant_of(runtime/execute/CudaDevice.cpp)
 accel_mutate("namespace accel::run {"
   "static bool mutant(const char *name) {\n  const char *text = std::getenv(\"DRY_MUTANT\");\n  return text && std::string(text) == name;\n}\n\nnamespace accel::run {")
 # Compute goes on before the data is there.
@@ -50,9 +54,16 @@ accel_mutate("events[timepoint].synchronize();"
 accel_mutate("  c10::cuda::set_device(index);"
   "  if (mutant(\"context\")) c10::cuda::getStreamFromPool(false, 0);\n  c10::cuda::set_device(index);")
 file(CONFIGURE OUTPUT CudaDeviceMutants.cpp CONTENT "@_text@" @ONLY)
+
+accel_mutant_of(runtime/collectives/NcclBackend.cpp)
+accel_mutate("namespace accel::run {"
+  "#include \"test/dry/Careless.h\"\n\nnamespace accel::run {")
+accel_mutate("c10::make_intrusive<c10d::ProcessGroupNCCL>("
+  "c10::make_intrusive<accel::dry::Careless>(")
+file(CONFIGURE OUTPUT NcclBackendMutants.cpp CONTENT "@_text@" @ONLY)
 add_library(accel-run-mutants MODULE EXCLUDE_FROM_ALL
   ${CMAKE_CURRENT_BINARY_DIR}/CudaDeviceMutants.cpp
-  ${PROJECT_SOURCE_DIR}/runtime/collectives/NcclBackend.cpp)
+  ${CMAKE_CURRENT_BINARY_DIR}/NcclBackendMutants.cpp)
 set_target_properties(accel-run-mutants PROPERTIES PREFIX ""
   OUTPUT_NAME accel-run-cuda
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/mutants)

@@ -81,13 +81,11 @@ def examine(tools, case):
     plan = tools.plan(gpu, os.path.join(folder, "gpu.json"))
     want = tools.run(os.path.join(folder, "cpu.json"), ranks,
                      os.path.join(folder, "cpu.jsonl"))
-    # What the host asks for and is not there orders nothing. Messages between
-    # stages are given back when it is, and other cases have GPUs that are done
-    # at once, whose memory serves again sooner.
+    # What the host asks for and is not there orders nothing and frees nothing.
     got, reports = tools.run_dry(
         os.path.join(folder, "gpu.json"), ranks, folder, "--summary",
         os.path.join(folder, "summary.json"),
-        environment={} if plan.get("stages") else {"DRY_BUSY": "1"})
+        environment={"DRY_BUSY": "1"})
     in_order(reports)
     worst = same_values(got, want, cases.tolerance(case))
     with open(os.path.join(folder, "summary.json"), encoding="utf-8") as f:
@@ -183,6 +181,7 @@ MUTANTS = {"no-await": "races", "no-enter": "races", "no-record": "races",
            "early-free": "races", "wrong-stream": "races",
            "no-await-exchange": "races", "no-enter-exchange": "races",
            "no-await-update": "races", "one-pool": "races",
+           "no-await-send": "races", "no-await-receive": "races",
            "context": "contexts", "no-overlap": "what was queued",
            "await-all-updates": "what was queued",
            "no-host-wait": "the loss is"}
@@ -191,6 +190,10 @@ MUTANTS_OF_COPIES = ("no-await", "no-enter", "no-record")
 MUTANTS.update({f"{name}-of-copies": "races" for name in MUTANTS_OF_COPIES})
 MUTATED = {"family": "gqa", "precision": "bf16", "mesh": "two",
            "accumulation": 2, "recompute": "pointwise", "extra": "clip"}
+# ... but for mistakes about what there is not in it.
+MUTATED_IN = {"exchange": {"family": "halves", "mesh": "tensor"},
+              "send": {"family": "six", "mesh": "stages"},
+              "receive": {"family": "six", "mesh": "stages"}}
 
 
 def place_mutants(tools):
@@ -206,8 +209,7 @@ def examine_mutant(tools, name):
     module = os.path.join(tools.runtime, "mutants")
     mistake = name.removesuffix("-of-copies")
     offloads = name == "no-host-wait"
-    case = {**MUTATED, **({"family": "halves", "mesh": "tensor"}
-                          if name.endswith("-exchange") else {})}
+    case = {**MUTATED, **MUTATED_IN.get(name.rsplit("-", 1)[-1], {})}
     if offloads or mistake != name:
         case = next(c for c in cases.OFFLOADED if c["offload"] ==
                     ["states" if offloads else "activations"])
