@@ -457,15 +457,23 @@ private:
     return true;
   }
 
-  /// Accelerate's and the Trainer's files that are known by their names alone.
+  /// Accelerate's and the Trainer's files that are known by their names alone,
+  /// and what is beside the states in those of DeepSpeed.
   void leaveBehind() {
-    for (const Part &part : read.parts)
+    for (const Part &part : read.parts) {
+      if (part.zero && part.unread.empty())
+        for (const auto &[meaning, what] : part.zero->beside) {
+          LeftBehind &left = trained.leftBehind[meaning];
+          left.what = what;
+          left.files.push_back(part.path);
+        }
       if (part.format == PartFormat::ByName && part.unread.empty() &&
           part.beside != Beside::Scaler && part.beside != Beside::Tag) {
         LeftBehind &left = trained.leftBehind[part.meaning];
         left.what = part.beside;
         left.files.push_back(part.path);
       }
+    }
   }
 
   const Checkpoint &read;

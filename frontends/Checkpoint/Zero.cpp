@@ -175,7 +175,55 @@ private:
       return fail("skipped_steps");
     for (const char *key : {"ds_autoep_layers", "autoep_layers"})
       file.experts |= !isNone(pickle.field(root, key));
+    takeBeside(root);
     return true;
+  }
+
+  /// The engine's own keys (_save_checkpoint and _save_moe_checkpoint in its
+  /// runtime/engine.py, those of older releases too); it adds a script's.
+  void takeBeside(ValueId root) {
+    static const std::map<std::string_view, std::pair<const char *, Beside>>
+        states = {{"lr_scheduler",
+                   {"learning-rate schedule (DeepSpeed)", Beside::Schedule}},
+                  {"data_sampler",
+                   {"position of a sampler (DeepSpeed)", Beside::Sampler}},
+                  {"random_ltd",
+                   {"schedule of random layer token dropping (DeepSpeed)",
+                    Beside::Script}}};
+    static const std::set<std::string_view> others = {
+        "module",
+        "buffer_names",
+        "optimizer",
+        "param_shapes",
+        "frozen_param_shapes",
+        "shared_params",
+        "frozen_param_fragments",
+        "skipped_steps",
+        "global_steps",
+        "global_samples",
+        "dp_world_size",
+        "mp_world_size",
+        "checkpoint_parallel_dimensions",
+        "ds_config",
+        "ds_version",
+        "num_experts",
+        "ds_autoep_layers",
+        "autoep_layers",
+        "universal_checkpoint_info",
+        "folding",
+        "sparse_tensor_module_names",
+        "csr_tensor_module_names"};
+    const auto entries = pickle.entries(root);
+    for (size_t i = 0; i + 1 < entries.size(); i += 2) {
+      const auto key = pickle.text(entries[i]);
+      if (!key || isNone(entries[i + 1]) || others.count(*key))
+        continue;
+      if (const auto state = states.find(*key); state != states.end())
+        file.beside.insert(state->second);
+      else
+        file.beside["the script's own '" + std::string(*key) +
+                    "' (DeepSpeed)"] = Beside::Script;
+    }
   }
 
   bool takeNumbers(ValueId id, std::vector<int64_t> &into) {

@@ -14,6 +14,7 @@
 #ifndef ACCEL_FRONTENDS_CHECKPOINT_ZERO_H
 #define ACCEL_FRONTENDS_CHECKPOINT_ZERO_H
 
+#include "frontends/Checkpoint/Checkpoint.h"
 #include "frontends/Checkpoint/ParamGroups.h"
 #include "frontends/Checkpoint/Pickle.h"
 
@@ -51,6 +52,9 @@ struct ZeroFile {
   int64_t skipped = 0;
   /// Experts that only some ranks hold.
   bool experts = false;
+  /// What it holds beside the model and the optimizer: a schedule, and what the
+  /// script gave to save_checkpoint (`client_state`). By its meaning.
+  std::map<std::string, Beside> beside;
 
   /// Where the flat weights of an optimizer lie.
   const char *flatKey() const {

@@ -6,7 +6,8 @@ zero_to_fp32 makes of it: FOLDER.safetensors.
 DeepSpeed is not among the packages of this repository: Inputs/deepspeed holds
 what release 0.19.8 wrote with torch 2.15 (pip install deepspeed==0.19.8 into an
 environment of its own, with DS_BUILD_OPS=0). Stage 0 is without ZeRO; with bf16
-as a third word the weights are bf16, and the optimizer's fp32.
+as a third word the weights are bf16, and the optimizer's fp32; with client a
+script saves what is its own, and DeepSpeed's schedule of the learning rate.
 """
 import os
 import sys
@@ -53,13 +54,19 @@ def main():
               "zero_allow_untested_optimizer": True,
               "bf16": {"enabled": bf16},
               "zero_optimization": {"stage": stage, "sub_group_size": 20}}
+    client = {}
+    if "client" in sys.argv:
+        config["scheduler"] = {"type": "WarmupLR",
+                               "params": {"warmup_max_lr": 1e-2,
+                                          "warmup_num_steps": 10}}
+        client = {"epoch": 3, "best": {"loss": 1.25}}
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer,
                                       config=config)
     for step in range(2):
         ids = torch.arange(4).unsqueeze(0) + engine.global_rank
         engine.backward(engine(ids))
         engine.step()
-    engine.save_checkpoint(folder)
+    engine.save_checkpoint(folder, client_state=client)
     if engine.global_rank == 0:
         for name in os.listdir(folder):
             if name.endswith(".py"):

@@ -140,14 +140,27 @@ void leaveScale(checkpoint::Trained &trained,
                                       {own ? "state.json" : "scaler.pt"}};
 }
 
-/// "random states of a rank (random_states_0.pkl and 1 more)"
+/// "random states of a rank (random_states_0.pkl and 1 more)": by their files,
+/// of which some hold several things.
 std::string leftBehindText(const checkpoint::Trained &trained) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> byFiles;
+  for (const auto &[meaning, left] : trained.leftBehind) {
+    const std::string what = printable(meaning.substr(0, meaning.rfind(" (")));
+    auto same =
+        std::find_if(byFiles.begin(), byFiles.end(), [&](const auto &entry) {
+          return entry.second == left.files;
+        });
+    if (same == byFiles.end())
+      byFiles.emplace_back(what, left.files);
+    else
+      same->first += ", " + what;
+  }
   std::string text;
-  for (const auto &[meaning, left] : trained.leftBehind)
-    text += (text.empty() ? "" : ", ") + meaning.substr(0, meaning.find(" (")) +
-            " (" + printablePath(left.files.front()) +
-            (left.files.size() > 1
-                 ? " and " + std::to_string(left.files.size() - 1) + " more)"
+  for (const auto &[what, files] : byFiles)
+    text += (text.empty() ? "" : ", ") + what + " (" +
+            printablePath(files.front()) +
+            (files.size() > 1
+                 ? " and " + std::to_string(files.size() - 1) + " more)"
                  : ")");
   return text;
 }
