@@ -8,7 +8,7 @@
 #include "passes/Cost/CollectiveCost.h"
 #include "passes/Cost/FunctionTime.h"
 #include "passes/Cost/OpCost.h"
-#include "passes/Simulate/DriveQueue.h"
+#include "passes/Simulate/RankTimeline.h"
 #include "runtime/plan/Chunks.h"
 #include "runtime/plan/DiskLayout.h"
 #include "runtime/plan/InstructionKey.h"
@@ -16,8 +16,6 @@
 #include "runtime/plan/UpdateLayout.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -196,219 +194,17 @@ double TimeModel::gradNormSeconds(int stage) const {
 
 ProgramTime TimeModel::simulate(const Program &program, bool withEvents,
                                 const StepEnd *before) const {
-  struct Flight {
-    double end = 0;
-    double finish = 0; // what the await itself computes
-  };
-  int timepoints = 0;
-  for (const ProgramInstruction &instruction : program.instructions)
-    timepoints = std::max(timepoints, instruction.timepoint + 1);
-  std::vector<Flight> flights(timepoints);
-  ProgramTime result;
+  RankTimeline rank(*this, before);
+  RankTimeline::Frame frame(*this, program);
   if (withEvents)
-    result.events.reserve(program.instructions.size());
-  std::array<double, numStreams> clock{};        // by stream: when it is free
-  std::vector<double> onHost(plan.units.size()); // a unit's gradients are there
-  double &compute = clock[static_cast<int>(Stream::Compute)];
-  double wire = 0;
-  double freed = 0;                               // as in StepEnd
-  std::vector<double> updated(plan.units.size()); // the same
-  if (before) {
-    clock[static_cast<int>(Stream::Gather)] = -before->gathers;
-    wire = -before->wire;
-    freed = -before->freed;
-    for (size_t u = 0; u < updated.size(); ++u)
-      updated[u] = -before->updated[u];
-  }
-  auto work = [&](double seconds) {
-    compute += seconds;
-    result.computeSeconds += seconds;
-  };
-  std::optional<DriveQueue> drive;
-  if (plan.offload.onDisk()) {
-    std::vector<DriveQueue::Record> records;
-    for (const ProgramInstruction &instruction : program.instructions)
-      if (instruction.kind == ProgramInstructionKind::Optimizer)
-        records.push_back({units[instruction.unit].diskRead,
-                           units[instruction.unit].diskWrite});
-    drive.emplace(std::move(records), plan.offload.disk,
-                  diskBuffers(plan, program.stage));
-  }
-  double update = -1, updating = 0;
-  bool besideBackward = false;
-  auto updates = [&](double since) {
-    if (update < 0)
-      update = since;
-  };
+    frame.time.events.reserve(program.instructions.size());
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    const ProgramInstruction &instruction = program.instructions[i];
-    double &own = clock[static_cast<int>(instruction.stream)];
-    TimelineEvent event{static_cast<int>(i), instruction.stream, own, own, 0};
-    switch (instruction.kind) {
-    case ProgramInstructionKind::Free:
-      if (instruction.unit >= 0 && instruction.role == Role::Gathered)
-        freed = compute;
-      break;
-    case ProgramInstructionKind::Alloc:
-      break;
-    case ProgramInstructionKind::Call:
-      besideBackward |= update >= 0;
-      work(functions[instruction.function]);
-      // What the function's operators wait for.
-      compute += exchanges[instruction.function];
-      result.exposedSeconds += exchanges[instruction.function];
-      result.exchangeSeconds += exchanges[instruction.function];
-      break;
-    case ProgramInstructionKind::Offload:
-    case ProgramInstructionKind::Fetch:
-      event.begin = std::max(own, compute);
-      own = event.end =
-          event.begin + (instruction.unit >= 0
-                             ? units[instruction.unit].hostOut
-                             : copySeconds(program, instruction.inputs));
-      if (instruction.unit >= 0)
-        onHost[instruction.unit] = own;
-      flights[instruction.timepoint] = {own, 0};
-      break;
-    case ProgramInstructionKind::Optimizer:
-      if (plan.offload.states) {
-        // The host works while the device does what it was given before; what
-        // follows on the device reads the updated shard.
-        event.begin = std::max(own, onHost[instruction.unit]);
-        updates(event.begin);
-        if (drive)
-          event.begin = drive->begin(event.begin);
-        own = event.begin + units[instruction.unit].update;
-        double &in = clock[static_cast<int>(Stream::HostIn)];
-        in = std::max(in, own) + units[instruction.unit].hostIn;
-        if (drive)
-          own = drive->end(own, in);
-        event.waited = std::max(0.0, in - compute);
-        compute += event.waited;
-        event.exposed = event.waited;
-        updated[instruction.unit] = compute;
-        break;
-      }
-      updates(compute);
-      work(units[instruction.unit].update);
-      updating +=
-          units[instruction.unit].update + units[instruction.unit].updateWire;
-      // Sums that the update itself waits for.
-      compute += units[instruction.unit].updateWire;
-      event.exposed = units[instruction.unit].updateWire;
-      updated[instruction.unit] = compute;
-      break;
-    case ProgramInstructionKind::GradNorm:
-      if (plan.offload.states) {
-        // As gradients arrive; those of other programs are there before.
-        std::vector<size_t> order(units.size());
-        std::iota(order.begin(), order.end(), size_t(0));
-        std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-          return onHost[a] < onHost[b];
-        });
-        for (size_t u : order)
-          own = std::max(own, onHost[u]) + units[u].hostNorm;
-        own += gradNorms[program.stage];
-        // The norm is known: gradients are read and written.
-        if (plan.job.optimizer.maxGradNorm > 0 || plan.job.lossScaling)
-          for (const UnitTimes &unit : units)
-            own += 2 * unit.hostNorm;
-        break;
-      }
-      updates(compute);
-      work(gradNorms[program.stage]);
-      break;
-    // How long they wait depends on other ranks: simulatePipeline.
-    case ProgramInstructionKind::Send:
-    case ProgramInstructionKind::Receive:
-      if (instruction.timepoint >= 0)
-        flights[instruction.timepoint] = {};
-      else if (instruction.kind == ProgramInstructionKind::Send) // a copy
-        work(memorySeconds(2.0 * static_cast<double>(denseBytes(
-                                     program.values[instruction.inputs[0]]))));
-      break;
-    case ProgramInstructionKind::Pause:
-      if (const double now = *std::max_element(clock.begin(), clock.end());
-          result.forwardSeconds == 0)
-        result.forwardSeconds = now;
-      else if (result.inputSeconds == 0)
-        result.inputSeconds = now;
-      break;
-    case ProgramInstructionKind::AllGather:
-    case ProgramInstructionKind::ReduceScatter:
-    case ProgramInstructionKind::AllReduce: {
-      const UnitTimes &times = units[instruction.unit];
-      Flight flight;
-      double transfer = 0, before = 0;
-      if (instruction.kind == ProgramInstructionKind::AllGather) {
-        transfer = times.gather;
-        before = times.fill;
-      } else if (instruction.kind == ProgramInstructionKind::ReduceScatter) {
-        transfer = times.scatter;
-        flight.finish = finishSeconds(instruction);
-      } else {
-        transfer = times.allReduce;
-        before = times.castForWire;
-        flight.finish = times.castForWire;
-      }
-      // On CPUs the thread that computes also copies.
-      if (target.kind == TargetKind::Cpu) {
-        work(before);
-        before = 0;
-      }
-      // A start waits for what was computed before it, and for its turn; what
-      // every rank keeps may have been read until now.
-      const bool gathers =
-          instruction.kind == ProgramInstructionKind::AllGather &&
-          gathersOnStream() && !plan.units[instruction.unit].whole;
-      event.begin = std::max(
-          own, gathers ? std::max(freed, updated[instruction.unit]) : compute);
-      const double ready = event.begin + before;
-      flight.end = ready;
-      if (transfer > 0) {
-        // The part that cannot be hidden is taken from the computation.
-        const double taken = transfer * (1 - target.overlap);
-        compute += taken;
-        event.exposed = taken;
-        flight.end = std::max(ready, wire) + transfer;
-        wire = flight.end;
-      }
-      own = std::max(own, flight.end);
-      event.end = flight.end;
-      flights[instruction.timepoint] = flight;
-      break;
-    }
-    case ProgramInstructionKind::Await: {
-      const Flight &flight = flights[instruction.timepoint];
-      event.waited = std::max(0.0, flight.end - own);
-      own += event.waited;
-      event.begin = own;
-      if (instruction.stream == Stream::Compute) {
-        event.exposed = event.waited;
-        work(flight.finish);
-      } else {
-        own += flight.finish;
-      }
-      break;
-    }
-    }
-    event.end = std::max(event.end, own);
-    result.exposedSeconds += event.exposed;
+    const TimelineEvent event = rank.take(frame, i);
     if (withEvents)
-      result.events.push_back(event);
+      frame.time.events.push_back(event);
   }
-  result.seconds = *std::max_element(clock.begin(), clock.end());
-  if (update >= 0)
-    result.updateSeconds = besideBackward ? updating : result.seconds - update;
-  result.exposedSeconds += result.seconds - compute;
-  // What was before the program is of no importance behind it.
-  auto since = [&](double at) { return result.seconds - std::max(0.0, at); };
-  result.end.gathers = since(clock[static_cast<int>(Stream::Gather)]);
-  result.end.wire = since(wire);
-  result.end.freed = since(freed);
-  for (double at : updated)
-    result.end.updated.push_back(since(at));
-  return result;
+  rank.finish(frame);
+  return std::move(frame.time);
 }
 
 /// Equal but for rounding.

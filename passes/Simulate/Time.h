@@ -46,15 +46,9 @@ struct StepEnd {
 /// to the end of its last instruction. Gathers may begin before (StepEnd).
 struct ProgramTime {
   double seconds = 0;
-  double computeSeconds = 0;  // the compute stream works
-  double exposedSeconds = 0;  // the rest: communication is waited for
-  double exchangeSeconds = 0; // of that, exchanges inside of functions
-  double forwardSeconds = 0;  // of a stage: to the end of its forward
-  double inputSeconds = 0;    // of a stage: to the end of its backward, or of
-                              // that of inputs where it is split
-  /// From the norm, or the first update, on; of updates beside the backward
-  /// what they take themselves.
-  double updateSeconds = 0;
+  double computeSeconds = 0;         // the compute stream works
+  double exposedSeconds = 0;         // the rest: communication is waited for
+  double exchangeSeconds = 0;        // of that, exchanges inside of functions
   std::vector<TimelineEvent> events; // by instruction, on request
   StepEnd end;
 };
@@ -97,6 +91,7 @@ public:
   double sendSeconds(int64_t bytes) const;
 
 private:
+  friend class RankTimeline;
   struct UnitTimes {
     double fill = 0, gather = 0, scatter = 0, allReduce = 0;
     double addSlices = 0, addPiece = 0, addBefore = 0, update = 0;
@@ -136,13 +131,14 @@ ProgramTime simulateTime(const plan::Plan &plan, const plan::Program &program,
                          const Target &target, int64_t ranksPerNode = 0,
                          bool withEvents = false);
 
-/// The step of a pipeline as its schedule is simulated (PipelineSchedules): a
-/// stage's parts in their order, each once what it receives is there. Fills
-/// `plan.stages`' seconds; the bubble is the time of all ranks in which they
-/// neither compute nor communicate. A rank's peak is its device's, as the plan
-/// predicts it. Nothing without stages.
+/// The step of a pipeline, one of many: the ranks of each stage run the parts
+/// of their order on streams of their own, and wait for one another's messages.
+/// The simulation has the schedule's actions of a step that follows nothing:
+/// when each stage computes, without the update; the bubble is the time in
+/// which it does not. A rank's peak is its device's, as the plan predicts it.
+/// Nothing without stages, or where ranks wait for each other.
 struct PipelineTime {
-  double seconds = 0; // with the update
+  double seconds = 0; // with the update, behind another step
   pipeline::SimulatedStep step;
 };
 std::optional<PipelineTime> simulatePipeline(const plan::Plan &plan,

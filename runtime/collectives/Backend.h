@@ -87,8 +87,8 @@ public:
   Pending allReduce(at::Tensor &tensor, bool max = false);
   Pending broadcast(at::Tensor &tensor, int root);
   /// The k-th tensor that this rank sends to `peer` is the k-th that `peer`
-  /// receives from it. The tensor is the caller's until the wait, which for NCCL
-  /// has to be on the stream whose memory it is.
+  /// receives from it. The tensor is the caller's until the wait, which for
+  /// NCCL has to be on the stream whose memory it is.
   Pending send(at::Tensor &tensor, int peer);
   Pending receive(at::Tensor &tensor, int peer);
   void barrier();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "runtime/plan/InstructionKey.h"
 
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/Exchanges.h"
 
 #include <algorithm>
@@ -138,12 +139,11 @@ std::optional<std::string> overheadKey(const Plan &plan) {
   return key + ranksText(plan);
 }
 
-int64_t sentBytes(const Program &program) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < endOfForward(program); ++i)
-    if (const ProgramInstruction &at = program.instructions[i];
-        at.kind == ProgramInstructionKind::Send)
-      bytes += program.values[at.inputs[0]].bytes;
+std::set<int64_t> messageBytes(const Program &program) {
+  std::set<int64_t> bytes;
+  for (const ProgramInstruction &at : program.instructions)
+    if (at.kind == ProgramInstructionKind::Send && at.timepoint >= 0)
+      bytes.insert(denseBytes(program.values[at.inputs[0]]));
   return bytes;
 }
 

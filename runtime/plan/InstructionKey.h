@@ -16,6 +16,7 @@
 #include "runtime/plan/Plan.h"
 
 #include <optional>
+#include <set>
 #include <string>
 
 namespace accel::plan {
@@ -41,9 +42,9 @@ std::string collectiveKey(ProgramInstructionKind kind, int64_t ranks,
 /// each other, and where functions exchange: no step of these is measured.
 std::optional<std::string> overheadKey(const Plan &plan);
 
-/// Bytes of what the forward of a pipeline's micro-batch sends to the next
+/// Bytes of each message that a micro-batch of a pipeline sends to another
 /// stage; its key is that of a Send between 2 ranks.
-int64_t sentBytes(const Program &program);
+std::set<int64_t> messageBytes(const Program &program);
 
 } // namespace accel::plan
 

@@ -110,7 +110,7 @@ void DryGpu::record(cudaEvent_t event, cudaStream_t stream) {
   const Actor on = actor(stream);
   order.record(idOf(event), on);
   queuedBefore[idOf(event)] = queued;
-  trace({Queued::Record, on, idOf(event), {}, {}});
+  trace({Queued::Record, on, idOf(event), {}, {}, {}});
 }
 
 void DryGpu::wait(cudaStream_t stream, cudaEvent_t event) {
@@ -118,7 +118,7 @@ void DryGpu::wait(cudaStream_t stream, cudaEvent_t event) {
   const Actor on = actor(stream);
   if (!order.wait(on, idOf(event)))
     warn(order.name(on) + " waits for an event that nothing recorded");
-  trace({Queued::Wait, on, idOf(event), {}, {}});
+  trace({Queued::Wait, on, idOf(event), {}, {}, {}});
 }
 
 void DryGpu::synchronize(cudaStream_t stream) {
@@ -127,7 +127,7 @@ void DryGpu::synchronize(cudaStream_t stream) {
         (currentOperator().empty() ? "the runtime" : currentOperator()));
   const Actor on = actor(stream);
   order.synchronize(on);
-  trace({Queued::HostWait, on, 0, {}, {}});
+  trace({Queued::HostWait, on, 0, {}, {}, {}});
   settle();
 }
 
@@ -157,7 +157,7 @@ void DryGpu::synchronizeDevice() {
   count("host waits");
   count("host waits in the runtime");
   order.synchronizeAll();
-  trace({Queued::HostWait, host, 0, {}, {}});
+  trace({Queued::HostWait, host, 0, {}, {}, {}});
   settle();
 }
 
@@ -397,15 +397,16 @@ void DryGpu::report() {
   ordered_json steps = ordered_json::array();
   for (const auto &step : stepCounts)
     steps.push_back(object(step));
-  static const char *kinds[] = {"work", "collective", "record", "wait",
-                                "host-wait"};
+  static const char *kinds[] = {"work",      "collective", "record", "wait",
+                                "host-wait", "send",       "receive"};
   ordered_json trace = ordered_json::array();
   for (const Queued &item : traced)
     trace.push_back({{"kind", kinds[item.kind]},
                      {"stream", item.stream},
                      {"event", item.event},
                      {"name", item.name},
-                     {"place", item.place}});
+                     {"place", item.place},
+                     {"channel", item.channel}});
   ordered_json json = {{"accesses", order.accessCount()},
                        {"race_count", order.raceCount()},
                        {"races", object(order.races())},

@@ -44,12 +44,13 @@ namespace accel::dry {
 
 /// What a stream was given, for the replay in time (Replay.h).
 struct Queued {
-  enum Kind { Work, Collective, Record, Wait, HostWait };
+  enum Kind { Work, Collective, Record, Wait, HostWait, Send, Receive };
   Kind kind = Work;
   Actor stream = host;
-  uint64_t event = 0; // of Record and Wait
-  std::string name;   // kernel's operator, or collective
-  std::string place;  // step of a program: "train/12"
+  uint64_t event = 0;  // of Record and Wait
+  std::string name;    // kernel's operator, or collective
+  std::string place;   // step of a program: "train/12"
+  std::string channel; // of Send and Receive, the same on both ranks
 };
 
 class DryGpu {

@@ -120,9 +120,13 @@ void runMessages() {
     const auto begin = reinterpret_cast<uintptr_t>(message.data);
     gpu().order.access(on, begin, begin + bytes, !message.sends, what);
     Queued item;
-    item.kind = Queued::Collective;
+    item.kind = message.sends ? Queued::Send : Queued::Receive;
     item.stream = on;
     item.name = what;
+    const int own = group.exchange.rank();
+    item.channel = group.id + " " +
+                   std::to_string(message.sends ? own : message.peer) + ">" +
+                   std::to_string(message.sends ? message.peer : own);
     gpu().trace(std::move(item));
     gpu().collective(group.name + ": " + what + " of " +
                      std::to_string(message.count) + " x " +

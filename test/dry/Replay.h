@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // What accel-run really queued on its streams, with the seconds of the cost
-// model: discrete events over streams, events and one wire. It knows nothing of
-// the program but the place that each item comes from, so that it finds where
-// accel-run overlaps less than passes/Simulate says.
+// model: discrete events over streams, events, a wire of each rank and messages
+// between ranks. It knows nothing of the program but the place that each item
+// comes from, so that it finds where accel-run overlaps less than
+// passes/Simulate says.
 //
 //===----------------------------------------------------------------------===//
 #ifndef ACCEL_TEST_DRY_REPLAY_H
@@ -15,17 +16,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace accel::dry {
 
 struct TraceItem {
-  enum Kind { Work, Collective, Record, Wait, HostWait };
+  enum Kind { Work, Collective, Record, Wait, HostWait, Send, Receive };
   Kind kind = Work;
   int stream = 0;
   uint64_t event = 0;
-  std::string place; // "train/12"; empty outside of programs
+  std::string place;        // "train/12"; empty outside of programs
+  std::string channel = {}; // of Send and Receive: from a rank to another
+};
+
+/// What a rank queued in a step.
+struct RankTrace {
+  std::vector<TraceItem> step;
+  int computes = 0; // the stream on which functions run
 };
 
 /// Seconds of one step of a program.
@@ -36,12 +45,15 @@ struct PlaceSeconds {
 };
 
 /// Seconds from the first item to the last of a step that was queued `steps`
-/// times: those that follow find events and streams as they were left.
-/// `computes` is the stream on which functions run; `taken` the share of a
-/// transfer that is taken from it.
-double replay(const std::vector<TraceItem> &step, int computes, double taken,
-              const std::function<PlaceSeconds(const std::string &)> &seconds,
-              int steps = 1);
+/// times: those that follow find events and streams as they were left. `taken`
+/// is the share of a transfer that is taken from the stream that computes.
+/// The k-th message of a channel that is received is the k-th that was sent; a
+/// message is on its way when it is sent, whether or not it is awaited. Nothing
+/// where ranks wait for each other.
+std::optional<double>
+replay(const std::vector<RankTrace> &ranks, double taken,
+       const std::function<PlaceSeconds(const std::string &)> &seconds,
+       int steps = 1);
 
 } // namespace accel::dry
 

@@ -4,11 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// dry-replay PLAN REPORT TARGET prints the seconds of an optimizer step as the
-// trace of a report has it and as passes/Simulate predicts it.
+// dry-replay PLAN TARGET REPORT... prints the seconds of an optimizer step as
+// the traces of these ranks' reports have it and as passes/Simulate predicts
+// it. Of a pipeline all ranks are there, of others one stands for all.
 //
 //===----------------------------------------------------------------------===//
 #include "passes/Simulate/Time.h"
+#include "runtime/plan/Chunks.h"
 #include "runtime/plan/PlanJson.h"
 #include "test/dry/Replay.h"
 
@@ -65,6 +67,13 @@ dry::PlaceSeconds secondsOf(const plan::Plan &plan, const TimeModel &model,
   case plan::ProgramInstructionKind::Fetch:
     result.before = alone({instruction});
     return result;
+  case plan::ProgramInstructionKind::Send:
+    if (instruction.timepoint >= 0) {
+      const plan::Value &value = program.values[instruction.inputs[0]];
+      result.transfer = model.sendSeconds(plan::denseBytes(value));
+      return result;
+    }
+    [[fallthrough]]; // to a chunk of the same rank
   default:
     result.compute = alone({instruction});
     return result;
@@ -76,67 +85,98 @@ int fail(const std::string &text) {
   return 1;
 }
 
+using Places = std::map<std::string, std::pair<const plan::Program *, int>>;
+
+Places placesOf(const plan::Plan &plan) {
+  Places places;
+  for (const plan::Program &program : plan.programs)
+    for (size_t i = 0; i < program.instructions.size(); ++i)
+      places[program.name + "/" + std::to_string(i)] = {&program,
+                                                        static_cast<int>(i)};
+  return places;
+}
+
+/// What is wrong with the report at `path`; else nothing, and `trace` is its
+/// rank's.
+std::string readTrace(const std::string &path, const Places &places,
+                      dry::RankTrace &trace) {
+  static const std::map<std::string, dry::TraceItem::Kind> kinds = {
+      {"work", dry::TraceItem::Work},
+      {"collective", dry::TraceItem::Collective},
+      {"record", dry::TraceItem::Record},
+      {"wait", dry::TraceItem::Wait},
+      {"host-wait", dry::TraceItem::HostWait},
+      {"send", dry::TraceItem::Send},
+      {"receive", dry::TraceItem::Receive}};
+  std::ifstream file(path);
+  const auto report = nlohmann::json::parse(file, nullptr, false);
+  if (report.is_discarded())
+    return path + " is no report";
+  bool found = false;
+  for (const auto &each : report["trace"]) {
+    dry::TraceItem item{kinds.at(each["kind"]), each["stream"], each["event"],
+                        each["place"], each.value("channel", "")};
+    const auto place = places.find(item.place);
+    const plan::ProgramInstruction *instruction =
+        place == places.end()
+            ? nullptr
+            : &place->second.first->instructions[place->second.second];
+    // An all-to-all is made of messages too.
+    const bool message = item.kind == dry::TraceItem::Send ||
+                         item.kind == dry::TraceItem::Receive;
+    if (message &&
+        !(instruction &&
+          (instruction->kind == plan::ProgramInstructionKind::Send ||
+           instruction->kind == plan::ProgramInstructionKind::Receive)))
+      item.kind = dry::TraceItem::Collective;
+    if (!instruction) {
+      if (item.kind == dry::TraceItem::Collective)
+        return "a collective of '" + item.place +
+               "', which is no instruction of the plan";
+      item.place.clear();
+    } else if (!found &&
+               instruction->kind == plan::ProgramInstructionKind::Call) {
+      trace.computes = item.stream;
+      found = true;
+    }
+    trace.step.push_back(std::move(item));
+  }
+  return found ? "" : path + ": the trace has no call of a function";
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 4)
-    return fail("PLAN REPORT TARGET are expected");
+  if (argc < 4)
+    return fail("PLAN TARGET REPORT... are expected");
   plan::Plan plan;
   std::string error;
   if (!plan::readPlan(argv[1], plan, error))
     return fail(error);
   DiagnosticEngine engine;
-  const auto target = loadTarget(argv[3], engine);
+  const auto target = loadTarget(argv[2], engine);
   if (!target)
-    return fail(std::string("no target ") + argv[3]);
-  std::ifstream file(argv[2]);
-  const auto report = nlohmann::json::parse(file, nullptr, false);
-  if (report.is_discarded())
-    return fail(std::string(argv[2]) + " is no report");
-  const std::map<std::string, dry::TraceItem::Kind> kinds = {
-      {"work", dry::TraceItem::Work},
-      {"collective", dry::TraceItem::Collective},
-      {"record", dry::TraceItem::Record},
-      {"wait", dry::TraceItem::Wait},
-      {"host-wait", dry::TraceItem::HostWait}};
-  std::map<std::string, std::pair<const plan::Program *, int>> places;
-  for (const plan::Program &program : plan.programs)
-    for (size_t i = 0; i < program.instructions.size(); ++i)
-      places[program.name + "/" + std::to_string(i)] = {&program,
-                                                        static_cast<int>(i)};
-  std::vector<dry::TraceItem> trace;
-  int computes = -1;
-  for (const auto &each : report["trace"]) {
-    dry::TraceItem item{kinds.at(each["kind"]), each["stream"], each["event"],
-                        each["place"]};
-    auto place = places.find(item.place);
-    if (place == places.end()) {
-      if (item.kind == dry::TraceItem::Collective)
-        return fail("a collective of '" + item.place +
-                    "', which is no instruction of the plan");
-      item.place.clear();
-    } else if (computes < 0 &&
-               place->second.first->instructions[place->second.second].kind ==
-                   plan::ProgramInstructionKind::Call) {
-      computes = item.stream;
-    }
-    trace.push_back(std::move(item));
-  }
-  if (computes < 0)
-    return fail("the trace has no call of a function");
+    return fail(std::string("no target ") + argv[2]);
+  const Places places = placesOf(plan);
+  std::vector<dry::RankTrace> ranks(argc - 3);
+  for (int i = 3; i < argc; ++i)
+    if (error = readTrace(argv[i], places, ranks[i - 3]); !error.empty())
+      return fail(error);
   const TimeModel model(plan, *target);
   auto replayed = [&](int steps) {
     return dry::replay(
-        trace, computes, 1 - target->overlap,
+        ranks, 1 - target->overlap,
         [&](const std::string &place) {
           auto [program, index] = places.at(place);
           return secondsOf(plan, model, *target, *program, index);
         },
         steps);
   };
+  const auto first = replayed(1), second = replayed(2);
+  if (!first || !second)
+    return fail("a rank waits for a message that nobody sends");
   predictTime(plan, *target);
   // A step of many: what it does beside the end of the one before is gained.
-  std::printf("%.9g %.9g\n", replayed(2) - replayed(1),
-              plan.predicted.stepSeconds);
+  std::printf("%.9g %.9g\n", *second - *first, plan.predicted.stepSeconds);
   return 0;
 }

@@ -198,10 +198,13 @@ def same_collectives(reports):
                   f"collectives than rank {first}")
 
 
-def in_time(tools, plan, report, target=cases.TARGET):
-    """What was queued takes as long as predicted; the relative difference."""
-    text = tools.call([os.path.join(tools.bin, "dry-replay"), plan, report,
-                       target])
+def in_time(tools, folder, ranks=1, target=cases.TARGET):
+    """What was queued takes as long as predicted; the relative difference. Of a
+    pipeline `ranks` are all, of others one stands for all."""
+    text = tools.call([os.path.join(tools.bin, "dry-replay"),
+                       os.path.join(folder, "gpu.json"), target,
+                       *(os.path.join(folder, f"report.{rank}")
+                         for rank in range(ranks))])
     replayed, predicted = map(float, text.split())
     difference = relative(replayed, predicted)
     check(difference <= QUEUED_TOLERANCE,

@@ -61,7 +61,7 @@ def examine(tools, name):
         measured = json.load(f)["measured"]
     checks.own_peak(tools, plan, measured)
     checks.as_reserved(tools, plan, measured)
-    checks.in_time(tools, path, os.path.join(folder, "report.0"))
+    checks.in_time(tools, folder)
     counts = steps_table.counts(reports[0], checks.SETTLED)
     for key in ("cudaMalloc", "cudaHostAlloc", "copies of pageable memory"):
         check(counts[key] == "0", f"{key} in a settled step: {counts[key]}")

@@ -92,10 +92,8 @@ def examine(tools, case):
         measured = json.load(f)["measured"]
     checks.own_peak(tools, plan, measured)
     as_reserved(tools, plan, measured)
-    if not plan.get("stages"):  # a stage waits for others, which no replay has
-        in_time(tools, os.path.join(folder, "gpu.json"),
-                os.path.join(folder, "report.0"),
-                case.get("target", cases.TARGET))
+    in_time(tools, folder, ranks if plan.get("stages") else 1,
+            case.get("target", cases.TARGET))
     counts = steps_table.counts(reports[0], checks.SETTLED)
     if plan.get("stages"):
         check(not (wrong := stages.profile(tools, folder, plan, ranks)), wrong)
@@ -140,7 +138,7 @@ def examine_offload(tools, case):
         check(not wrong, wrong)
     if case["offload"] == ["activations"]:
         # What the host updates meanwhile is in no trace.
-        in_time(tools, path["gpu"], os.path.join(folder, "report.0"))
+        in_time(tools, folder)
     # To step 2 and on, by the same plan; and from the checkpoint of CPUs.
     if how:
         wrong, held = drive.examine(tools, case, folder, measured)
@@ -221,8 +219,7 @@ def examine_mutant(tools, name):
             environment={"DRY_MUTANT": mistake, "DRY_BUSY": "1"})
         in_order(reports)
         if not offloads:
-            in_time(tools, os.path.join(folder, "gpu.json"),
-                    os.path.join(folder, "report.0"))
+            in_time(tools, folder)
     except Wrong as seen:
         text = str(seen)
         check(MUTANTS[name] in text, f"seen as something else:\n{text}")

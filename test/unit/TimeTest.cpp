@@ -363,24 +363,6 @@ TEST(Time, NormsOnTheHostFollowTheGradients) {
   EXPECT_NEAR(steps.run(target).seconds, norm + 2 * all / 1e9, 1e-12);
 }
 
-TEST(Time, BackwardsBetweenUpdatesAreNoPartOfThem) {
-  const Target target = simpleTarget();
-  Steps last;
-  last.call();
-  last.add(ProgramInstructionKind::Optimizer, 1);
-  last.add(ProgramInstructionKind::Optimizer, 1);
-  const double updates = 14 * last.bytes(Role::ShardGradient) / 1e9;
-  EXPECT_NEAR(last.run(target).updateSeconds, updates, 1e-12);
-  Steps beside;
-  for (int i = 0; i < 2; ++i) {
-    beside.call();
-    beside.add(ProgramInstructionKind::Optimizer, 1);
-  }
-  const ProgramTime time = beside.run(target);
-  EXPECT_NEAR(time.updateSeconds, updates, 1e-12);
-  EXPECT_NEAR(time.seconds - time.updateSeconds, 20e-3, 1e-12);
-}
-
 TEST(Time, AStepIsItsProgramsTimesTheirRepeats) {
   Steps steps;
   steps.start(ProgramInstructionKind::AllGather, 1, 0);

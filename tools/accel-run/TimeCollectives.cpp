@@ -155,7 +155,7 @@ Collectives collectivesOf(const plan::Plan &plan) {
               &instruction, key, exchangedBy(plan, instruction)->bytes(), {}};
         timed.stages.insert(stage);
       }
-      if (const int64_t bytes = plan::sentBytes(program)) {
+      for (const int64_t bytes : plan::messageBytes(program)) {
         const std::string key =
             plan::collectiveKey(plan::ProgramInstructionKind::Send, 2, bytes);
         result[key] = {nullptr, key, bytes, {0, 1}};
