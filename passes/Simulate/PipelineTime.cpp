@@ -39,9 +39,7 @@ std::string partOfModel(const Plan &plan, const std::string &name) {
       return decision.choice;
   return "";
 }
-} // namespace
 
-namespace {
 /// When the messages of each channel are there, in their order.
 struct Channel {
   std::vector<double> arrivals;
@@ -62,7 +60,7 @@ public:
   /// something to do.
   bool advance();
   /// By action that the schedule knows, of the first step: without what it
-  /// waits for messages.
+  /// waits for messages before and behind, and without updates behind it.
   const std::vector<pipeline::Span> &spans() const { return ownSpans; }
   /// When the ranks are done with each step.
   const std::vector<double> &ends() const { return ownEnds; }
@@ -74,9 +72,6 @@ private:
   void begin();
   /// False: what it receives is not sent yet.
   bool take(const ProgramInstruction &instruction);
-  void waits(double seconds) {
-    (computes ? waitedBehind : waitedBefore) += seconds;
-  }
   void end();
   /// A message goes up or down the stages, each way by a group of its own
   /// (ProgramRunner).
@@ -92,9 +87,8 @@ private:
   // Of the action that is under way.
   RankTimeline::Frame *frame = nullptr;
   size_t next = 0, last = 0;
-  double begun = 0;
-  double waitedBefore = 0, waitedBehind = 0; // its first call, for messages
-  bool computes = false;
+  pipeline::Span span;
+  bool computes = false; // has done so
   std::map<std::pair<int, int64_t>, RankTimeline::Frame> frames;
   std::vector<pipeline::Span> ownSpans;
   std::vector<double> ownEnds;
@@ -110,8 +104,7 @@ void StageRun::begin() {
   const size_t part = plan.positionOf(now.part);
   next = parts[part];
   last = parts[part + 1];
-  begun = rank.computeEnd();
-  waitedBefore = waitedBehind = 0;
+  span.start = span.end = rank.computeEnd();
   computes = false;
 }
 
@@ -126,24 +119,28 @@ std::string StageRun::channelOf(const ProgramInstruction &instruction) const {
 }
 
 bool StageRun::take(const ProgramInstruction &instruction) {
-  if (instruction.kind == ProgramInstructionKind::Receive &&
-      !staysInStage(plan, *frame->program, instruction)) {
+  const bool isOther = !staysInStage(plan, *frame->program, instruction);
+  const bool sends = instruction.kind == ProgramInstructionKind::Send;
+  const bool receives = instruction.kind == ProgramInstructionKind::Receive;
+  const bool awaits = RankTimeline::awaitsMessage(*frame, instruction);
+  if (receives && isOther) {
     Channel &channel = channels[channelOf(instruction)];
     if (channel.received == channel.arrivals.size())
       return false;
-    const double before = rank.computeEnd();
     rank.receive(channelOf(instruction), channel.arrivals[channel.received++]);
-    waits(rank.computeEnd() - before);
-  } else if (instruction.kind == ProgramInstructionKind::Send &&
-             instruction.timepoint >= 0) {
+  } else if (sends && isOther) {
     channels[channelOf(instruction)].arrivals.push_back(
         rank.send(*frame, instruction, channelOf(instruction)));
   } else {
+    rank.take(*frame, next);
+  }
+  if (receives || awaits) {
+    if (!computes) // until now it has waited
+      span.start = span.end = rank.computeEnd();
+  } else if (sends || instruction.kind == ProgramInstructionKind::Call ||
+             instruction.kind == ProgramInstructionKind::Await) {
     computes |= instruction.kind == ProgramInstructionKind::Call;
-    const bool message = RankTimeline::awaitsMessage(*frame, instruction);
-    const TimelineEvent event = rank.take(*frame, next);
-    if (message)
-      waits(event.waited);
+    span.end = rank.computeEnd();
   }
   return true;
 }
@@ -151,8 +148,7 @@ bool StageRun::take(const ProgramInstruction &instruction) {
 void StageRun::end() {
   const size_t perStep = plan.stages[stage].order.size();
   if (action < perStep && passOf(plan, current().part))
-    ownSpans.push_back(
-        {begun + waitedBefore, rank.computeEnd() - waitedBehind});
+    ownSpans.push_back(span);
   if (last == frame->program->instructions.size())
     frames.erase({current().chunk, current().microBatch});
   frame = nullptr;

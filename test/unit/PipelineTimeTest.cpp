@@ -168,7 +168,10 @@ TEST(PipelineTime, AStageUpdatesBesideTheOthersStep) {
     update.unit = 1;
   }
   // Through the first stage's last backward and next forward, and no longer.
-  EXPECT_NEAR(stages.run().seconds, without, 1e-12);
+  const PipelineTime time = stages.run();
+  EXPECT_NEAR(time.seconds, without, 1e-12);
+  const pipeline::Span &last = time.step.simulation.ranks[1].back();
+  EXPECT_NEAR(last.end - last.start, 10e-3, 1e-12) << "the backward alone";
   plan.programs.push_back(plan.programs[0]);
   plan.stages[0].step = {{0, 1}, {3, 1}};
   plan.programs[3].instructions.push_back(plan.programs[2].instructions.back());
